@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -32,7 +32,7 @@ from eventlog.formats.qlik.message_writer import MessageWriter
 from eventlog.formats.qlik.numbering import SequenceMemory
 from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.loop import ChangeSource
-from eventlog.transfer.ordered import COMMITS
+from eventlog.transfer.ordered import COMMITS, changes_in_order
 from eventlog.transfer.report import Report
 from eventlog.transfer.settings_by_name import SettingsByName
 from eventlog.xds.xds_settings import XdsFileSettings
@@ -276,7 +276,9 @@ def _read_files(request: SourceRequest) -> ChangeSource:
 def _read_folder(request: SourceRequest) -> ChangeSource:
     from eventlog.transfer.sources.document_folders import DocumentFolder
 
-    return DocumentFolder(request.source, request.state)
+    source, stream = request.source, request.source.settings(StreamSettings)
+    read = partial(changes_in_order, source.format, source.tables, source.of_format, stream)
+    return DocumentFolder(source.only_name(), source.limits, read, request.state)
 
 
 def _read_stream(request: SourceRequest) -> ChangeSource:

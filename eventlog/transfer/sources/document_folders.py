@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from eventlog.core.change import Change
 from eventlog.core.errors import InvalidValue, Refused
-from eventlog.core.formats import Shape
+from eventlog.core.formats import Shape, Source
 from eventlog.files.document_folder import BEGINNING, PlacedFile, is_continued, placed_files
 from eventlog.files.inputs import Input, open_inputs
+from eventlog.files.limits import Limits
 from eventlog.transactions.delivery import Delivery, by_transaction
-from eventlog.transactions.stream_settings import StreamSettings
-from eventlog.transfer.connectors import Endpoint
-from eventlog.transfer.ordered import changes_in_order
+
+Read = Callable[[Iterable[Source[Any]]], Iterator[Change | Refused]]
 
 
 class DocumentFolder:
@@ -26,9 +27,10 @@ class DocumentFolder:
 
     blocks, ended, tables = False, False, None
 
-    def __init__(self, source: Endpoint, state: str | None) -> None:
-        self._source = source
-        self._folder = Path(source.only_name()).resolve()
+    def __init__(self, name: str, limits: Limits, read: Read, state: str | None) -> None:
+        self._limits = limits
+        self._read = read  # the changes of documents
+        self._folder = Path(name).resolve()
         self._safe = _load(self._folder, state)
         self._reached = self._safe.number
         self._is_whole = True
@@ -60,12 +62,11 @@ class DocumentFolder:
         """Yield the changes of a file; nothing if a reader took it away by now."""
         if not file.path.exists():
             return
-        source, stream = self._source, self._source.settings(StreamSettings)
-        for opened in open_inputs((Input(str(file.path), "blob"),), Shape.BYTES, limits=source.limits):
+        for opened in open_inputs((Input(str(file.path), "blob"),), Shape.BYTES, limits=self._limits):
             if isinstance(opened, Refused):
                 yield opened
             else:
-                yield from changes_in_order(source.format, source.tables, source.of_format, stream, [opened])
+                yield from self._read([opened])
 
 
 def _load(folder: Path, state: str | None) -> PlacedFile:

@@ -55,7 +55,7 @@ class Late(EventlogError):
 before"""
 
 
-class Overtaken(EventlogError):
+class AppliedLater(EventlogError):
     """it was refused, and is not tried again: a later event of its object was applied"""
 
 

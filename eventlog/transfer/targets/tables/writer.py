@@ -12,7 +12,7 @@ from eventlog.transfer.loop import ReadState
 from eventlog.transfer.targets.tables.apply_progress import ApplyProgress, LateChanges, progress_of
 from eventlog.transfer.targets.tables.apply_settings import ApplySettings
 from eventlog.transfer.targets.tables.database import Database, Group
-from eventlog.transfer.targets.tables.outcomes import Late, Overtaken, Reload, Tally, refuse
+from eventlog.transfer.targets.tables.outcomes import AppliedLater, Late, Reload, Tally, refuse
 
 SECONDS = 1.0  # that a transaction of the target waits for others of the source
 MOST_CHARACTERS = 16 << 20  # of the values after which it waits for no more
@@ -137,7 +137,7 @@ class TableWriter:
             skipped += 1
         refusals = record.refused(list(change_by_mark))
         for mark in [mark for mark, refusal in refusals.items() if refusal.is_overtaken]:
-            self._refused(refuse(change_by_mark.pop(mark), Overtaken())._replace(raw=None, fault=False))
+            self._refused(refuse(change_by_mark.pop(mark), AppliedLater())._replace(raw=None, fault=False))
             del refusals[mark]
             skipped += 1
         self.tally += Tally(skipped=skipped)

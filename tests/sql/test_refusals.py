@@ -75,8 +75,8 @@ REFUSED = {
     ("_table", "no_key"): (
         table(key=()),
         (
-            "it has no primary key to name its rows by: add one, or track the table that its foreign key"
-            " points to with --child"
+            "it has no primary key to name its rows by: add one (docs/log/keys.md has the statements), or"
+            " track the table that its foreign key points to with --child"
         ),
     ),
     ("_key_names", "illegal"): (

@@ -164,7 +164,8 @@ REFUSALS: tuple[Check[Subject], ...] = (
         "leave out --replicated, and track the table where it is replicated from"),
     Check(_table, "no_key",
         "it has no primary key to name its rows by",
-        "add one, or track the table that its foreign key points to with --child"),
+        "add one (docs/log/keys.md has the statements), or track the table that its foreign key points to "
+        "with --child"),
     Check(_key_names, "illegal",
         "key column {name} holds one of , ; ' + \" = \\ < >, which a key cannot name",
         "rename it"),

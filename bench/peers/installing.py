@@ -1,4 +1,4 @@
-"""Peers and judges from Debian, PyPI and Maven Central, each in a folder of its own below EVENTLOG_PEERS.
+"""Peers and judges from Debian, PyPI, Maven Central and Go's proxy, each in a folder below EVENTLOG_PEERS.
 
     python -m bench.peers.installing [NAME…]
 
@@ -62,6 +62,7 @@ JARS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("org.slf4j", "slf4j-nop", "2.0.16"),
     ),
 }
+GO_TPC = "github.com/pingcap/go-tpc/cmd/go-tpc@v1.0.12"  # later versions have no PostgreSQL
 PACKAGES = {"reladiff": ("reladiff==0.6.0", "psycopg2-binary", "setuptools")}
 
 
@@ -92,6 +93,17 @@ def python(name: str) -> Path:
         venv.create(folder, with_pip=True, clear=True)
         _run(folder, str(program), "-m", "pip", "install", "-q", *PACKAGES[name])
         (folder / "complete").touch()
+    return program
+
+
+def go_tpc() -> Path:
+    """Return the program of go-tpc, which Go builds."""
+    program = _place() / "go-tpc" / "go-tpc"
+    if not program.exists():
+        if shutil.which("go") is None:
+            raise Skipped("there is no go on the path")
+        program.parent.mkdir(parents=True, exist_ok=True)
+        _run(program.parent, "env", f"GOBIN={program.parent}", "go", "install", GO_TPC)
     return program
 
 
@@ -142,6 +154,7 @@ INSTALLERS: dict[str, Callable[[], object]] = {
     "connid": lambda: jars("connid"),
     "flink": lambda: jars("flink"),
     "informix": lambda: jars("informix"),
+    "go-tpc": go_tpc,
     "reladiff": lambda: python("reladiff"),
 }
 

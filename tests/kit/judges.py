@@ -7,6 +7,7 @@ the reason; it fails if CI_FULL is set.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -20,6 +21,14 @@ def java(name: str) -> list[str]:
         return installing.jars(name)
     except installing.Skipped as reason:
         absent(name, str(reason))
+
+
+def go_tpc() -> Path:
+    """Return the program of go-tpc."""
+    try:
+        return installing.go_tpc()
+    except installing.Skipped as reason:
+        absent("go-tpc", str(reason))
 
 
 def absent(name: str, reason: str) -> NoReturn:

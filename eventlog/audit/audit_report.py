@@ -66,7 +66,8 @@ class AuditReport:
     letters: Mapping[str, int] = field(default_factory=dict)
     events: int = 0
     late: int = 0  # events that may have come after the log was read
-    not_judged: int = 0  # events whose digest is not on record, or not any more
+    not_judged: int = 0  # events of a version before digests, or of a backlog whose sum is not on record
+    without_record: int = 0  # events at the receiver whose rows or batches were deleted
     spelled_anew: int = 0  # events whose XML has another spelling than what left
     open_laws: dict[Law, str] = field(default_factory=dict)  # that are not judged, and why
     is_purged: bool = False
@@ -78,9 +79,11 @@ class AuditReport:
     digest: str = ""
 
     @property
-    def is_good(self) -> bool:
-        """Return whether no law is broken, and all could be read."""
-        return not (self.first_breaches or self.faults)
+    def outcome(self) -> str:
+        """Return whether all that was judged holds; it is open if an event on record is not judged."""
+        if self.first_breaches or self.faults:
+            return "broken"
+        return "open" if self.not_judged else "holds"
 
     @property
     def rows(self) -> int:

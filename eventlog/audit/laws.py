@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import compress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, compress
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -18,8 +18,17 @@ import numpy.typing as npt
 
 from eventlog.audit.audit_report import AuditReport, Breach, Law, ObjectsOf
 from eventlog.audit.delivered import DeliveredDocument
-from eventlog.audit.event_text import EVENT_ID, as_written, names_of, rows_named
-from eventlog.audit.on_record import ANSWERED, NONE, Digests, LogOnRecord, fates_of, find
+from eventlog.audit.event_text import EVENT_ID, as_written, event_id_of, names_of, rows_named
+from eventlog.audit.on_record import (
+    ANSWERED,
+    MISNAMED,
+    NONE,
+    Digests,
+    LogOnRecord,
+    fates_of,
+    find,
+    hash_of_name,
+)
 from eventlog.core.plurals import quantity
 from eventlog.core.portions import portions
 from eventlog.core.text_digest import digest
@@ -57,6 +66,7 @@ class Arrivals:
         self.places: Ints = log.memory.full(size, _NOWHERE, np.int64)  # of the first arrival of each
         self.streams: Ints = log.memory.full(size, 0, np.int32)
         self.levels: Ints = log.memory.full(size, 0, np.int8)  # of the answer to the last one
+        self.names = _names_on_record(log, self.digests)  # then those of arrivals, where they differ
         self.unmatched: list[Unmatched] = []
         self.backlog_rows = log.rows_of_backlogs()
         self.of_backlogs = array("Q")  # the digests of events of such rows, which are on record as a sum
@@ -99,6 +109,10 @@ class Arrivals:
         ):
             where = documents[owners[place]].where
             self.unmatched.append(Unmatched(where, name.event_id, f"{name.table} {name.table_key}".strip()))
+        named = np.flatnonzero(is_known)
+        named = named[self.names[at[named]] != 0]
+        for place, of_text in zip(named.tolist(), at[named].tolist(), strict=True):
+            self.names[of_text] = _name_in(texts[place], int(self.names[of_text]))
         if self._state is not None:
             levels = [level for d in documents for level in d.levels or ("success",) * len(d.texts)]
             self._state.add(texts, levels, is_late)
@@ -116,19 +130,37 @@ class Arrivals:
 
 def _sorted_digests(log: LogOnRecord) -> Digests:
     """Return all digests on record, each once, ascending."""
-    digests: Digests = log.memory.full(len(log.digests), 0, np.uint64)
-    digests[:] = log.digests
+    digests: Digests = log.memory.full(len(log.digests) - log.early, 0, np.uint64)
+    digests[:] = log.digests[log.early :]
     digests.sort()  # in its place, where that may be on disk
-    last = np.uint64(0)  # no text has this one
+    last = ~digests[:1]
 
     def are_new(part: slice) -> Flags:
         nonlocal last
         differ: Flags = np.diff(digests[part], prepend=last) != 0
-        last = digests[part.stop - 1]
+        last = digests[part.stop - 1 : part.stop]
         return differ
 
     (unique_digests,) = log.memory.keep((digests,), are_new)
     return unique_digests
+
+
+def _names_on_record(log: LogOnRecord, digests: Digests) -> npt.NDArray[np.int32]:
+    """Return the hash of the event-id that each text has by the record, 0 where it is not compared."""
+    names: npt.NDArray[np.int32] = log.memory.full(max(1, len(digests)), 0, np.int32)
+    for part in log.memory.blocks(len(log.names)):
+        alone = np.flatnonzero(log.names[part])
+        places, is_there = find(digests, log.digests[part][alone])
+        names[places[is_there]] = log.names[part][alone[is_there]]
+    return names
+
+
+def _name_in(text: bytes, expected: int) -> int:
+    """Return the hash of a text's event-id, or the expected one if the text has none."""
+    if hash_of_name(event_id_of(text)) == expected:
+        return expected
+    event_id = names_of(text).event_id
+    return hash_of_name(event_id) if event_id else expected
 
 
 def _codes(document: DeliveredDocument) -> Sequence[int]:
@@ -150,8 +182,8 @@ def judge(
     report.events, report.late = arrivals.events, arrivals.late
     report.spelled_anew, report.faults = arrivals.spelled_anew, [*report.faults, *arrivals.faults]
     join = _Join(log, arrivals, report, log_name, objects_of)
-    checks = {
-        Law.ACCOUNTED: join.unaccounted,
+    checks: dict[Law, Callable[[], Iterator[Breach]]] = {
+        Law.ACCOUNTED: lambda: chain(join.unaccounted(), join.misnamed()),
         Law.DELIVERED: join.undelivered,
         Law.EXPLAINED: join.unexplained,
         Law.IN_ORDER: join.out_of_order,
@@ -160,6 +192,11 @@ def judge(
     for law, check in checks.items():
         if law not in report.open_laws:
             report.add(check())
+    if report.not_judged:
+        words = f"{quantity(report.not_judged, 'event')} not judged"
+        for law in (Law.DELIVERED, Law.EXPLAINED):
+            if law not in report.first_breaches:
+                report.open_laws.setdefault(law, words)
     total = hashlib.sha256()
     for column in (log.ids, log.letters.view(np.uint8), log.digests):
         total.update(column.data)
@@ -199,6 +236,8 @@ class _Join:
         self._has_digest: Flags = log.memory.full(len(log.digests), False, np.bool_)
         for part in self._blocks(len(log.digests)):
             self._at[part], self._has_digest[part] = find(arrivals.digests, log.digests[part])
+        self._has_digest[: log.early] = False
+        self._not_judged: Ints = np.empty(0, np.int64)  # the first rows of early events that are demanded
         self._skipped, self._reasons, self._warned = (
             np.array(sorted(rows), np.int64) for rows in (log.facts.skipped, log.facts.reasons, log.warned)
         )
@@ -224,6 +263,16 @@ class _Join:
         for row in sorted(absent):
             yield Breach(Law.ACCOUNTED, row, "it is on record, and the log does not have it")
 
+    def misnamed(self) -> Iterator[Breach]:
+        """Yield events whose id on record is not that of their rows, or not that of their text."""
+        log, arrivals = self._log, self._arrivals
+        for part in self._blocks(len(log.names)):
+            names, at = log.names[part], self._at[part]
+            has_text = self._has_digest[part] & (arrivals.places[at] != _NOWHERE)
+            wrong = (names == MISNAMED) | ((names != 0) & has_text & (names != arrivals.names[at]))
+            for row in log.first_rows[part][wrong].tolist():
+                yield Breach(Law.ACCOUNTED, row, "its event has another event-id on record than when it left")
+
     def undelivered(self) -> Iterator[Breach]:
         """Yield events of finished rows that the receiver lacks, or parts of them."""
         texts_of: dict[int, list[str]] = {}
@@ -234,8 +283,9 @@ class _Join:
             chosen = rows.have("S", "W") & ~rows.are_among(self._skipped) & (rows.last >= 0)
             is_demanded[rows.last[chosen]] = True
         missing = set[int]()
+        self._not_judged = self._log.first_rows[: self._log.early][is_demanded[: self._log.early]]
+        self._report.not_judged += len(self._not_judged)
         for part in self._blocks(len(self._at)):
-            self._report.not_judged += int((is_demanded[part] & ~self._has_digest[part]).sum())
             is_missing = self._has_digest[part] & (self._arrivals.places[self._at[part]] == _NOWHERE)
             missing.update((np.flatnonzero(is_demanded[part] & is_missing) + part.start).tolist())
         for number in (number for number in self._log.parts if is_demanded[number]):
@@ -254,7 +304,10 @@ class _Join:
         totals = (sum(each) for each in zip(*self._log.backlogs, strict=True))
         rows, documents, total = totals if self._log.backlogs else (0, 0, 0)
         if rows != len(self._arrivals.backlog_rows):  # a sum was purged, or is not there yet
-            self._report.not_judged += len(arrived)
+            if self._report.is_purged:
+                self._report.without_record += len(arrived)
+            else:
+                self._report.not_judged += len(arrived)
         elif (len(arrived), int(arrived.sum())) != (documents, total % (1 << 64)):
             of = quantity(documents, "document")
             words = f"of {of} of backlogs the receiver has {len(arrived)}"
@@ -271,20 +324,21 @@ class _Join:
         """Yield what the receiver has and the log has not on record as sent."""
         log, unmatched = self._log, self._arrivals.unmatched
         named = np.array([rows_named(event.event_id) for event in unmatched], np.int64).reshape(-1, 2)
-        without_digest = (
-            log.first_rows[part][log.digests[part] == 0] for part in self._blocks(len(log.digests))
-        )
         on_record = (log.rows[part] for part in self._blocks(len(log.rows)))
         is_there: Flags = np.any(_are_in(named, on_record), axis=1)
-        is_unknown = _are_in(named[:, 0], without_digest) | (~is_there & self._report.is_purged)
+        is_early = _are_in(named[:, 0], [log.first_rows[: log.early]])
+        is_counted = _are_in(named[:, 0], [self._not_judged])
         for at, (where, event_id, name) in enumerate(unmatched):
             parsed = EVENT_ID.fullmatch(event_id)
             if parsed is None:
                 words = f"{event_id!r} names no rows"
             elif parsed["log"] != self._log_name:
                 words = f"event {event_id} is of another log than {self._log_name}"
-            elif is_unknown[at]:
-                self._report.not_judged += 1
+            elif is_early[at]:
+                self._report.not_judged += not is_counted[at]
+                continue
+            elif self._report.is_purged and not is_there[at]:
+                self._report.without_record += 1
                 continue
             else:
                 what = "has another text than what left" if is_there[at] else "is not on record as sent"

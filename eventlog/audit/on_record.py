@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from eventlog.audit.event_text import rows_named
 from eventlog.core.entry import Letter
 from eventlog.core.text_digest import SIZE
 from eventlog.files.long_columns import ColumnMemory, GrowingColumn
+from eventlog.fold import event_id
 from eventlog.fold.by_column.vectors import Flags, Ints
 from eventlog.sql.log.log_record import (
     BACKLOG,
@@ -23,12 +25,14 @@ from eventlog.sql.log.log_record import (
     LogRecord,
     NoticeKind,
     RecordedBatch,
+    RecordedEvent,
 )
 from eventlog.sql.log.snapshot import Snapshot
 
 Digests = npt.NDArray[np.uint64]
 NONE, REASON, OF_BACKLOG = -1, -2, -3  # in place of a row's event: nothing is on record, or why it has none
 ON_WAY, ANSWERED, UNANSWERED = 0, 1, 2  # what became of an event, as far as the log knows
+MISNAMED = int(np.iinfo(np.int32).max)  # in place of a hash, if an event-id is not that of its rows
 _CHUNK = 100_000  # rows of one statement
 
 
@@ -49,7 +53,9 @@ class LogOnRecord(NamedTuple):
     memory: ColumnMemory
     ids: Ints  # of rows, ascending
     letters: npt.NDArray[Any]
-    digests: Digests  # of events, 0 where none is on record
+    digests: Digests  # of events
+    early: int  # so many of the first events were recorded before there were digests
+    names: npt.NDArray[np.int32]  # hashes of event-ids, 0 of those within events that are recorded together
     first_rows: Ints  # of events
     fates: npt.NDArray[np.uint8]  # of events: ON_WAY, ANSWERED or UNANSWERED
     rows: Ints  # rows on record, and what each had there
@@ -94,6 +100,12 @@ def find(ascending: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> tuple[Ints, 
         return np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.bool_)
     places = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
     return places, ascending[places] == numbers
+
+
+def hash_of_name(event_id: str | bytes) -> int:
+    """Return a number of an event-id, by a key that no one else has: neither 0 nor MISNAMED."""
+    name = event_id.encode() if isinstance(event_id, str) else event_id
+    return hash(name) % MISNAMED or 1
 
 
 def fates_of(owners: Ints, fates: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -153,20 +165,21 @@ class _Record:
         self._memory = memory
         self._rows, self._owners = GrowingColumn(memory, np.int64), GrowingColumn(memory, np.int32)
         self._first_rows, self._fates = GrowingColumn(memory, np.int64), GrowingColumn(memory, np.uint8)
-        self._digests = GrowingColumn(memory, np.uint64)
+        self._digests, self._names = GrowingColumn(memory, np.uint64), GrowingColumn(memory, np.int32)
+        self._early = 0  # events before the first digest
         self._warned: list[int] = []
         self._backlogs: list[BacklogSum] = []
         self._without_effect = array("q")  # rows without an event, though one may name them
         self._parts: dict[str, list[int]] = {}  # events that are the parts of a cut one, by its name
-        self._names: dict[int, str] = {}  # of cut events, by their parts
+        self._cut_names: dict[int, str] = {}  # of cut events, by their parts
 
     def add(self, batch: RecordedBatch) -> None:
         """Take a batch."""
         rows, counts, owners = array("q"), array("q"), array("q")
-        digests, event_count = bytearray(), len(self._fates.numbers)
+        digests, names, event_count = bytearray(), array("i"), len(self._fates.numbers)
         fate = UNANSWERED if batch.is_unanswered else ON_WAY if batch.settled_at is None else ANSWERED
         content = batch.read()
-        for name, own_rows, sizes, own_digests, event in content.entries():
+        for name, own_rows, sizes, own_digests, log, event in content.entries():
             if name == WARNED:
                 self._warned += own_rows
                 continue
@@ -181,10 +194,18 @@ class _Record:
             counts.extend(sizes)
             owners.extend(range(first, event_count))
             digests += own_digests or bytes(SIZE * len(sizes))
+            if event is not None:
+                names.append(_name_of(event))
+            else:  # the first and the last one are compared with their texts
+                names.frombytes(bytes(names.itemsize * len(sizes)))
+                names[-1] = hash_of_name(event_id(log, own_rows[-sizes[-1] :]))
+                names[-len(sizes)] = hash_of_name(event_id(log, own_rows[: sizes[0]]))
+            if not own_digests and self._early == first:  # later ones that lack it were changed
+                self._early = event_count
             if event is not None and (event.part > 1 or event.has_more_parts) and fate != UNANSWERED:
                 self._cut(event.run_id, event.part)
                 self._parts[event.run_id].append(first)
-                self._names[first] = event.run_id
+                self._cut_names[first] = event.run_id
         for run_id, part in content.cut_short:
             self._cut(run_id, part)
         self._backlogs += starmap(BacklogSum, content.backlog_sums)
@@ -194,6 +215,7 @@ class _Record:
         self._owners.extend(np.repeat(all_owners, counts))
         self._first_rows.extend(all_rows[starts[all_owners >= 0]])
         self._digests.extend(np.frombuffer(bytes(digests), np.uint64))
+        self._names.extend(np.frombuffer(names, np.int32))
         self._fates.extend(np.full(len(digests) // SIZE, fate))
 
     def _cut(self, run_id: str, part: int) -> None:
@@ -217,10 +239,20 @@ class _Record:
         )
         sure_rows, sure_owners = self._memory.keep((rows, owners), are_sure)
         return LogOnRecord(
-            *(self._memory, ids, letters, self._digests.numbers, self._first_rows.numbers, fates),
-            *(sure_rows, sure_owners),
-            {number: self._parts[run_id] for number, run_id in self._names.items()},
+            *(self._memory, ids, letters, self._digests.numbers, self._early, self._names.numbers),
+            *(self._first_rows.numbers, fates, sure_rows, sure_owners),
+            {number: self._parts[run_id] for number, run_id in self._cut_names.items()},
             self._backlogs,
             frozenset(self._warned).difference(unwarned.tolist()),
             facts,
         )
+
+
+def _name_of(event: RecordedEvent) -> int:
+    """Return the hash of the event-id in an event's text; MISNAMED if it is not that of the event's rows."""
+    first, last = event.rows[0], event.rows[-1]
+    if first != last or not event.run_id.endswith(f":{first}"):
+        named_first, named_last = rows_named(event.run_id)
+        if not named_first <= first <= last <= named_last:  # some of them may be gone
+            return MISNAMED
+    return hash_of_name(event.run_id if event.part == 1 else f"{event.run_id}.{event.part}")

@@ -108,7 +108,7 @@ def audit(
     if output is not None:
         write_whole(output, _page(report, delivered))
     show(json.dumps(_as_json(report))) if as_json else _print_report(report)
-    if not report.is_good:
+    if report.outcome != "holds":
         sys.exit(1)
 
 
@@ -208,6 +208,7 @@ def _as_json(report: AuditReport) -> dict[str, Any]:
 
 _SHOWN = 20  # of the rows that could not be judged
 
+        "without_record": report.without_record,
 
 def _print_report(report: AuditReport) -> None:
     show(_summary(report), *_limits_of(report))
@@ -222,7 +223,7 @@ def _page(report: AuditReport, delivered: Sequence[str]) -> str:
     facts = {"Receiver": ", ".join(delivered), "Made at (UTC)": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"}
     return one_file(
         "audit.html",
-        is_good=report.is_good,
+        outcome=report.outcome,
         summary=_summary(report),
         limits=[*_limits_of(report)],
         verdicts=[*_verdicts(report)],
@@ -262,13 +263,16 @@ def _verdicts(report: AuditReport) -> Iterator[tuple[str, tuple[str, ...]]]:
 def _limits_of(report: AuditReport) -> Iterator[str]:
     """Yield what was not judged."""
     if report.not_judged:
-        yield f"{quantity(report.not_judged, 'event')} not judged: no digest of them is on record"
+        words = "a version before digests recorded them, or the sum of their backlog is not on record"
+        yield f"{quantity(report.not_judged, 'event')} not judged: {words}"
     if report.late:
         yield f"{quantity(report.late, 'event')} may have come after the log was read"
     if report.spelled_anew:
         yield f"{quantity(report.spelled_anew, 'event')} came in another spelling of the same XML"
     if report.is_purged:
-        yield "handled rows were deleted: what has no row or no record any more is not judged"
+        words = "handled rows were deleted: what has no row or no record any more is not judged"
+        count = f", {quantity(report.without_record, 'delivered event')} among it"
+        yield words + (count if report.without_record else "")
     if not report.is_whole:
         yield "the receiver has dropped old documents: what it lacks is not judged"
 

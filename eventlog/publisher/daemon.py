@@ -25,6 +25,7 @@ from eventlog.publisher.session import PublishingSession, check_session, checked
 from eventlog.publisher.tally import CycleResult
 from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.log.leader import Holder, Leader
+from eventlog.sql.log.log_record import DamagedBatch
 from eventlog.sql.log.position import IdsComeAgain
 from eventlog.sql.log.store import Store
 from eventlog.sql.schema.migrate import NewerLog, demand_newest
@@ -134,7 +135,7 @@ class Daemon:
                         self._publish(session)
             except StopRequested:
                 logger.info("stopped while it read: nothing of that was written")
-            except (ReceiverFatal, Disabled, IdsComeAgain, NewerLog):
+            except (ReceiverFatal, Disabled, IdsComeAgain, NewerLog, DamagedBatch):
                 raise
             except EventlogError as fault:
                 self._recover(fault)

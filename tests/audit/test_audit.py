@@ -20,6 +20,7 @@ from markupsafe import escape
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
+from eventlog.audit.audit_report import Law
 from eventlog.audit.on_record import read_facts
 from eventlog.embedded import Server
 from eventlog.publisher.monitor import Monitor
@@ -30,7 +31,7 @@ from eventlog.sql.names import Log
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
 from eventlog.status.log_status import read_log_status
-from tests.kit.commands import Shell
+from tests.kit.commands import Done, Shell
 from tests.kit.databases import EMBEDDED, Database, server_url, temporary_database
 from tests.kit.logs import metrics_text
 
@@ -71,14 +72,15 @@ class AuditedLog:
         into = ("--sink", "files", "--files-folder", "documents")
         self.run("run", "--once", "--allow-loopback", *into, *words)
 
+    def call(self, *words: str) -> Done:
+        return self._shell.run(*words, "--url", self._url)
+
     def run(self, *words: str) -> None:
-        done = self._shell.run(*words, "--url", self._url)
+        done = self.call(*words)
         assert done.code == 0, done.stderr
 
     def audit(self, *words: str, code: int = 0) -> Any:
-        done = self._shell.run(
-            "audit", "--allow-loopback", "--delivered", str(self.documents), *words, "--url", self._url
-        )
+        done = self.call("audit", "--allow-loopback", "--delivered", str(self.documents), *words)
         assert done.code == code, done.stdout + done.stderr
         assert "this is a bug" not in done.stderr, done.stderr
         return json.loads(done.stdout) if "--json" in words else done.stdout
@@ -426,7 +428,7 @@ def test_the_page_for_people_names_place_and_remedy(kept_log: AuditedLog, tmp_pa
         "holds     every row is in an event on record, or has its reason there",
         "broken    what is on record as sent is at the receiver, byte for byte: once at row 4 of usr idu=1",
         "          what left of its event is not at the receiver",
-        "          look for the document; if it is lost, `eventlog resync TABLE` sends the present rows",
+        f"          {Law.DELIVERED.remedy}",
     ]
     written = (tmp_path / "report.html").read_text()
     *lines, digest = page.splitlines()

@@ -310,12 +310,48 @@ def losses(kinds: Documents) -> dict[str, tuple[list[bytes], str, str]]:
             "explained",
             "field id=2",
         ),
+        "an object of which all is lost": (
+            [document for kind, document in kinds.items() if kind not in ("single", "one")],
+            "delivered",
+            "single id=1",
+        ),
+        "two documents of an object in each other's places": (
+            [*(kinds | {"single": single, "one": kinds["single"]}).values()],
+            "in_order",
+            "single id=1",
+        ),
+        "a document that came with the event-id of a later one": (
+            [*(kinds | {"single": _with_name_of(single, kinds["single"])}).values()],
+            "delivered",
+            "single id=1",
+        ),
+        "a document whose event-id names no row": (
+            [*all_documents, re.sub(rb'"eventlog:[^"]*"', b'"eventlog:x"', single)],
+            "explained",
+            "single id=1",
+        ),
+        "a document without an event-id": (
+            [*all_documents, re.sub(rb' event-id="[^"]*"', b"", single)],
+            "explained",
+            "single id=1",
+        ),
+        "a document of the same rows in another digest": (
+            [*all_documents, re.sub(rb'("eventlog:\d+)[^"]*"', rb'\1-99:00000000"', single)],
+            "explained",
+            "single id=1",
+        ),
         "a document of no row": (
             [*all_documents, re.sub(rb'"eventlog:[^"]*"', b'"eventlog:999"', single)],
             "explained",
             "single id=1",
         ),
     }
+
+
+def _with_name_of(named: bytes, document: bytes) -> bytes:
+    """Return a document with the event-id of another one."""
+    name = re.findall(rb' event-id="[^"]*"', named)[0]
+    return re.sub(rb' event-id="[^"]*"', name, document)
 
 
 @pytest.mark.parametrize("level", ["warning", "error", "fatal", "retry", ""])

@@ -16,6 +16,7 @@ from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current_rows import KeyColumn, TableKeys, TooMuch, byte_count
 from eventlog.sql.log.leader_transaction import Failure, LeadershipLost, LeaderTransaction, WaitingEvent
 from eventlog.sql.log.log_admin import FailureFilter
+from eventlog.sql.log.log_record import RecordedBatch
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
@@ -214,7 +215,9 @@ def test_what_goes_out_is_remembered_until_it_is_settled(store: Store) -> None:
             work.adopt()
             work.forget_batch(1)
             work.settle_batch(3)
-        assert store.remembered() == [(2, later, None, "second")]
+        assert store.remembered() == [
+            RecordedBatch(2, later, None, "second", store.log.companion_name("batch"))
+        ]
         assert store.latest_batch() == 3
 
 

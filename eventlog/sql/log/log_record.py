@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import MAX_RECORD_ID
+from eventlog.core.errors import Misuse
 from eventlog.core.text_digest import SIZE
 from eventlog.fold import Fate, event_id
 from eventlog.sql.connect import keepable
+from eventlog.sql.log import record_checks
 from eventlog.sql.queries import Queries
 from eventlog.xds.answers import Level, Status
 
@@ -45,6 +47,11 @@ _MARK: Final = f'["{UNANSWERED}",[]]]'  # at the end of a batch
 WorstAnswer = Callable[[str], Status]  # the worst answer so far to an event that was cut
 Recorded = list[object] | dict[str, object]  # one event, or many
 Range = tuple[int, int]  # of rows, both ends included
+
+
+# Raised before anything of the batch is judged, shown or sent: exit code 2.
+class DamagedBatch(Misuse):
+    """batch {0} of {1} is damaged: {2}; put its content back from a backup of the database"""
 
 
 class RecordedEvent(NamedTuple):
@@ -99,6 +106,7 @@ class RecordedEntry(NamedTuple):
     rows: Sequence[int]
     sizes: Sequence[int]  # of the rows of each event; empty: no event has them
     digests: bytes  # of the events, empty if they are not on record
+    log: str = ""  # in the event-ids, which follow from the rows
     event: RecordedEvent | None = None  # that is recorded alone
 
 
@@ -119,16 +127,22 @@ class BatchContent(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> BatchContent:
-        """Return the content of a text."""
+        """Return the content of a text. Raise ValueError if it is none."""
         content: dict[str, Any] = {"documents": [], "reasons": []}
-        for name, entries in json.loads(text):
-            if name == UNANSWERED:
+        begun = set[str]()  # events whose later parts have no rows of their own
+        for name, entries in record_checks.check_named(json.loads(text)):
+            if name == UNANSWERED and not entries:
                 content["is_unanswered"] = True
             elif name in _NAMED_FIELDS:
-                content[_NAMED_FIELDS[name]] = entries
+                field, check = _NAMED_FIELDS[name]
+                check(name, entries)
+                content[field] = entries
+            elif entries and isinstance(entries[0], dict) and entries[0].get("sizes") == []:
+                record_checks.check_rows(name, entries)
+                content["reasons"].append((name, entries))
             else:
-                has_event = not entries or isinstance(entries[0], list) or entries[0].get("sizes") != []
-                content["documents" if has_event else "reasons"].append((name, entries))
+                record_checks.check_events(name, entries, begun)
+                content["documents"].append((name, entries))
         return cls(**content)
 
     def write(self) -> str:
@@ -160,20 +174,20 @@ class BatchContent(NamedTuple):
             for entry in recorded:
                 if isinstance(entry, dict):
                     rows_together = [*_rows(entry)]
-                    digests = read_digests(entry.get("digests", ""))
-                    yield RecordedEntry(name, rows_together, _sizes(entry, rows_together), digests)
+                    digests, log = read_digests(entry.get("digests", "")), entry.get("log", "")
+                    yield RecordedEntry(name, rows_together, _sizes(entry, rows_together), digests, log)
                 else:
                     event = _with_rows(_read_event(*entry), rows_of)
-                    yield RecordedEntry(name, event.rows, (len(event.rows),), event.digest, event)
+                    yield RecordedEntry(name, event.rows, (len(event.rows),), event.digest, event=event)
 
 
-_NAMED_FIELDS: Final = {
-    REFUSED: "refused",
-    WARNED: "warned",
-    TRIES: "tries",
-    CUT_SHORT: "cut_short",
-    BACKLOG_SUM: "backlog_sums",
-}  # the fields that are no documents, by their names on disk
+_NAMED_FIELDS: Final[Mapping[str, tuple[str, Callable[[str, Iterable[Any]], None]]]] = {
+    REFUSED: ("refused", record_checks.check_rows),
+    WARNED: ("warned", record_checks.check_rows),
+    TRIES: ("tries", record_checks.check_tries),
+    CUT_SHORT: ("cut_short", record_checks.check_parts),
+    BACKLOG_SUM: ("backlog_sums", record_checks.check_sums),
+}  # the fields that are no documents, by their names on disk, with their checks
 
 
 class RecordedBatch(NamedTuple):
@@ -183,10 +197,14 @@ class RecordedBatch(NamedTuple):
     epoch: int
     settled_at: datetime | None  # when its rows were finished, None before
     content: str
+    table: str = ""  # that has the batch, for people
 
     def read(self) -> BatchContent:
-        """Return what the batch has on record."""
-        return BatchContent.read(self.content)
+        """Return what the batch has on record. Raise DamagedBatch if that cannot be."""
+        try:
+            return BatchContent.read(self.content)
+        except (ValueError, RecursionError) as fault:
+            raise DamagedBatch(self.number, self.table, fault) from None
 
     def documents(self) -> list[tuple[str, list[RecordedEvent]]]:
         """Return the recorded documents, by their names."""
@@ -294,26 +312,32 @@ class LogRecord:
 
     def remembered(self) -> list[RecordedBatch]:
         """Return the batches that were about to leave when a leader stopped, oldest first."""
-        return [RecordedBatch(*row) for row in self._run("remembered")]
+        return [*self._batches("remembered")]
 
     def settled_with(self, ids: Iterable[int]) -> Iterator[RecordedBatch]:
         """Yield the settled batches that may have some of these rows, oldest first."""
         for chunk in self._queries.chunks(ids):
-            yield from (RecordedBatch(*row) for row in self._run("settled_with", ids=chunk))
+            yield from self._batches("settled_with", ids=chunk)
 
     def settled_last(self, before: int = MAX_RECORD_ID) -> Iterator[RecordedBatch]:
         """Yield the batches that were settled last, before that one, newest first, each read alone."""
-        while row := self._run("settled_last", before=before, most=1).one_or_none():
-            batch = RecordedBatch(*row)
+        while batch := next(self._batches("settled_last", before=before, most=1), None):
             yield batch
             before = batch.number
 
     def journal(self) -> Iterator[tuple[RecordedBatch, datetime]]:
-        """Yield all batches, oldest first, and when each was put on record."""
+        """Yield all batches, oldest first, and when each was put on record.
+
+        Raise DamagedBatch if a number comes twice, as without its primary key.
+        """
         after = -1
         while rows := self._run("journal", after=after, most=_BATCHES).all():
-            yield from ((RecordedBatch(*row), at) for *row, at in rows)
-            after = rows[-1][0]
+            for number, epoch, settled_at, content, at in rows:
+                batch = RecordedBatch(number, epoch, settled_at, content, self._table)
+                if batch.number <= after:
+                    raise DamagedBatch(batch.number, self._table, "it is there twice")
+                yield batch, at
+                after = batch.number
 
     def note(self, notice: Notice) -> None:
         """Leave a notice, in characters that the database can store."""
@@ -359,6 +383,16 @@ class LogRecord:
         """Yield the rows of the events that wait."""
         for *_, record_ids in self._run("every_retry"):
             yield from json.loads(record_ids)
+
+    def _batches(self, name: str, **values: Any) -> Iterator[RecordedBatch]:
+        return (
+            RecordedBatch(number, epoch, settled_at, content, self._table)
+            for number, epoch, settled_at, content in self._run(name, **values)
+        )
+
+    @property
+    def _table(self) -> str:
+        return self._queries.log.companion_name("batch")
 
     def _notices(self, condition: str, **values: Any) -> list[Notice]:
         rows = self._run("notices", {"conditions": condition}, **values)
@@ -476,7 +510,7 @@ def write_rows(
     tries: Sequence[Try] = (),
     cut_short: Sequence[RecordedEvent] = (),
 ) -> tuple[str, Range]:
-    """Return the content of a batch of rows, tries and shortened events, and the range of record_ids."""
+    """Return the content of a batch of rows, tries and shortened events, and the range of all its rows."""
     ids_of_events = [*(each.rows for each in tries), *(event.rows for event in cut_short)]
     rows = [row for ids in (*rows_by_reason.values(), refused, warned, *ids_of_events) for row in ids]
     events_by_answer: dict[tuple[str, str], list[object]] = {}

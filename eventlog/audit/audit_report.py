@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 from eventlog.core.remedies import Remedy
 
 ObjectsOf = Callable[[Sequence[int]], Mapping[int, str]]  # the names of the objects of rows in the log
-_RESYNC = f"`{Remedy.RESYNC}` sends the present rows"
+_RESYNC = f"`{Remedy.RESYNC}` sends the present rows, and `{Remedy.PURGE}` ends the search for it"
 
 
 class Law(enum.StrEnum):
@@ -38,7 +38,7 @@ class Law(enum.StrEnum):
     )
     IN_ORDER = (
         "the events of an object came in the order in which they were sent",
-        f"compare the object at the receiver with the table; {_RESYNC}",
+        f"compare the object at the receiver with the table; if it differs, {_RESYNC}",
     )
     ANSWERED = (
         "a row has the letter of the answer to its event",
@@ -46,7 +46,7 @@ class Law(enum.StrEnum):
     )
     SAME_STATE = (
         "the documents make what the table has",
-        f"look for changes without triggers, or at the receiver; `{Remedy.RESYNC_COMPARE}` finds them",
+        "look for changes that were not logged, or at the receiver",
     )
 
 
@@ -57,6 +57,7 @@ class Breach(NamedTuple):
     record_id: int  # the row, or the first row of the event
     words: str
     object: str = ""  # if the log does not have the row
+    is_gone: bool = False  # the table does not have the object
 
 
 @dataclass
@@ -77,6 +78,7 @@ class AuditReport:
     not_compared: list[str] = field(default_factory=list)  # present rows that no document can carry
     faults: list[str] = field(default_factory=list)  # what could not be read
     digest: str = ""
+    state_remedy: str = ""  # of the first object whose state differs, where its table is known
 
     @property
     def outcome(self) -> str:
@@ -97,6 +99,10 @@ class AuditReport:
             first = self.first_breaches.setdefault(breach.law, breach)
             if breach.record_id < first.record_id:
                 self.first_breaches[breach.law] = breach
+
+    def remedy_of(self, law: Law) -> str:
+        """Return what to do where a law is broken."""
+        return f"{law.remedy}; {self.state_remedy}" if law is Law.SAME_STATE else law.remedy
 
     def name_objects(self, objects_of: ObjectsOf) -> None:
         """Name the objects of the first breaches."""

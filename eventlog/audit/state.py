@@ -7,7 +7,7 @@ disk.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import unescape
 from typing import NamedTuple
@@ -43,6 +43,7 @@ from eventlog.sql.readable import ReadableTable
 from eventlog.xds.skeleton import Skeletons, Treatment
 from eventlog.xds.xds_settings import XdsSettings
 
+RowsOfTable = Callable[[Table], Iterator[pa.RecordBatch]]  # the present rows
 _CHUNK = 100_000  # rows of one statement
 _FACTS = pa.schema(
     (("object", pa.int64()), ("code", pa.int64()), ("number", pa.int64()), ("key", pa.large_string()))
@@ -75,6 +76,11 @@ class _Details(NamedTuple):
 _NONE = _Details()
 
 
+def rows_in(snapshot: Snapshot, readable: Mapping[Table, ReadableTable]) -> RowsOfTable:
+    """Return what reads the rows of tables in the database of the log."""
+    return lambda table: read_table(snapshot.reading(readable[table]), table, readable[table])
+
+
 class StateComparison:
     """A comparison of the present rows of tables with what a receiver made of their documents."""
 
@@ -96,13 +102,10 @@ class StateComparison:
     def __exit__(self, *fault: object) -> None:
         self._store.close()
 
-    def read(
-        self, snapshot: Snapshot, readable: Mapping[Table, ReadableTable], open_rows: frozenset[int]
-    ) -> None:
+    def read(self, snapshot: Snapshot, rows_of: RowsOfTable, open_rows: frozenset[int]) -> None:
         """Take the rows of the log and the present rows of tables."""
         for number, table in enumerate(self._compared):
-            source = readable[table]
-            for batch in read_table(snapshot.reading(source), table, source):
+            for batch in rows_of(table):
                 self._add_present(number, table, batch)
         still_open, after, size = np.fromiter(open_rows, np.int64), 0, _CHUNK
         while size == _CHUNK:
@@ -309,7 +312,8 @@ class StateComparison:
             table, key = self._compared[codes[place] // _KINDS], facts.column("key")[place].as_py()
             if words[number] != _IS_MISSING or is_spelled_as_read(table, key):
                 words_of = _WORDS[words[number]].format(odd.get(number))
-                yield Breach(Law.SAME_STATE, int(row), words_of, f"{self._tables.name_of(table)} {key}")
+                name, is_gone = f"{self._tables.name_of(table)} {key}", words[number] == _IS_MISSING
+                yield Breach(Law.SAME_STATE, int(row), words_of, name, bool(is_gone))
 
     def _odd_attributes(self, owners: Ints, codes: Ints, numbers: Ints, is_whole: Flags) -> dict[int, str]:
         """Return the first attribute of each object that is not what the table has."""

@@ -30,6 +30,7 @@ from eventlog.core.text_digest import digest
 from eventlog.files.durable import write_whole
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
+from eventlog.opening.comparing_settings import ComparingSettings
 from eventlog.opening.config import Config
 from eventlog.opening.publisher_settings import PublisherSettings, SourceSettings
 from eventlog.sinks.kafka import KafkaSinkSettings
@@ -86,8 +87,9 @@ def audit(
     """Compare what the configured log has on record as sent with the documents that a receiver has.
 
     Exit code 0: the receiver has all of it, byte for byte, and nothing else. Exit code 1: a law does not
-    hold; the first place is printed for each, with a remedy. The digest is the same for the same rows,
-    letters, record, documents and answers.
+    hold; the first place is printed for each, with a remedy. So it is if events on record are not judged.
+    Exit code 2: nothing was judged, because an input is wrong or a batch on record is damaged. The digest is
+    the same for the same rows, letters, record, documents and answers.
     """
     limits, kafka = config.build(Limits), config.build(KafkaSinkSettings)
     receivers = [receiver_at(name, kafka, limits.max_record) for name in delivered]
@@ -116,9 +118,11 @@ def _judged(config: Config, receivers: Sequence[Delivered], *, has_state: bool) 
     """Return the report of the configured log and of what receivers have."""
     from eventlog.audit.laws import Arrivals, judge  # Arrow takes a while to load
     from eventlog.audit.on_record import read_log
-    from eventlog.audit.state import StateComparison
-    from eventlog.opening.publisher_tables import readable_of
+    from eventlog.audit.state import StateComparison, rows_in
+    from eventlog.opening.publisher_tables import readable_of, source_of
     from eventlog.opening.recorded_settings import opened_as_published
+    from eventlog.opening.table_source import SourceView
+    from eventlog.operate.state_remedies import remedy_of_state
     from eventlog.publisher.preparation import make_reader, read_rules
 
     with opened_as_published(config) as (config, store), counter() as count, ExitStack() as stack:
@@ -131,7 +135,12 @@ def _judged(config: Config, receivers: Sequence[Delivered], *, has_state: bool) 
                 xds, driver = config.build(XdsSettings), rules.loopback_user
                 comparison = stack.enter_context(StateComparison(tables, xds, driver))
                 unsure = log.open_rows.union(log.facts.reasons, log.facts.skipped)
-                comparison.read(snapshot, readable, unsure)
+                if (source := source_of(config)) is None:
+                    comparison.read(snapshot, rows_in(snapshot, readable), unsure)
+                else:
+                    one_moment = config.build(ComparingSettings).snapshot == "one"
+                    view = SourceView(source, stack.enter_context(source.view(one_moment=one_moment)))
+                    comparison.read(snapshot, lambda table: view.rows(readable[table]), unsure)
         arrivals = Arrivals(log, comparison)
         documents = chain.from_iterable(receiver.documents() for receiver in receivers)
         for events in arrivals.add(documents):
@@ -168,6 +177,8 @@ def _judged(config: Config, receivers: Sequence[Delivered], *, has_state: bool) 
             if Law.SAME_STATE not in report.open_laws:
                 report.add(comparison.breaches(is_purged=report.is_purged or not report.is_whole))
         report.name_objects(objects_of)
+        if (odd := report.first_breaches.get(Law.SAME_STATE)) is not None:
+            report.state_remedy = remedy_of_state(store, config, tables, odd.object, is_gone=odd.is_gone)
     return report
 
 
@@ -189,7 +200,7 @@ def _as_json(report: AuditReport) -> dict[str, Any]:
         facts: dict[str, Any] = {"law": name, "promise": str(law), "breaches": 0}
         facts["judged"] = law not in report.open_laws
         if first is not None:
-            facts |= {"breaches": report.breach_counts[law], "remedy": law.remedy}
+            facts |= {"breaches": report.breach_counts[law], "remedy": report.remedy_of(law)}
             facts["first"] = {"object": first.object, "record_id": first.record_id, "reason": first.words}
         laws.append(facts)
     return {
@@ -198,6 +209,7 @@ def _as_json(report: AuditReport) -> dict[str, Any]:
         "events": report.events,
         "late_events": report.late,
         "not_judged": report.not_judged,
+        "without_record": report.without_record,
         "spelled_anew": report.spelled_anew,
         "unreadable": report.faults[:_SHOWN],
         "not_compared": report.not_compared[:_SHOWN],
@@ -208,7 +220,6 @@ def _as_json(report: AuditReport) -> dict[str, Any]:
 
 _SHOWN = 20  # of the rows that could not be judged
 
-        "without_record": report.without_record,
 
 def _print_report(report: AuditReport) -> None:
     show(_summary(report), *_limits_of(report))
@@ -253,7 +264,7 @@ def _verdicts(report: AuditReport) -> Iterator[tuple[str, tuple[str, ...]]]:
             times = "once" if count == 1 else f"{count} times, first"
             of_object = f" of {first.object}" if first.object else ""
             place = f"{law}: {times} at row {first.record_id}{of_object}"
-            yield "broken", (place, first.words, law.remedy)
+            yield "broken", (place, first.words, report.remedy_of(law))
     for word, reasons in (("open", report.not_compared), ("unread", report.faults)):
         yield from ((word, (reason,)) for reason in reasons[:_SHOWN])
         if len(reasons) > _SHOWN:

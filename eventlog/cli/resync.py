@@ -15,6 +15,7 @@ from eventlog.cli.terminal import draws, print_line, print_sentence
 from eventlog.core.each_table import do_each
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
+from eventlog.core.remedies import Remedy
 from eventlog.core.tables import Table, Tables
 from eventlog.opening.config import Config
 from eventlog.opening.publisher_tables import read_tables
@@ -75,12 +76,12 @@ def resync(
     command is given again.
 
     With --compare triggers are audited: what they missed since the last --compare (restores, replicas,
-    truncates) is logged, to be read back. The first run of a table only keeps its state.
+    truncates) is logged, to be read back. The first run of a table only keeps its state, and logs nothing.
     """
     if compare:
         refuse_flags(("where", "event_type", "chunk", "rate"), "takes no part with --compare")
     if config.values.get("source_url") is not None:
-        raise Misuse("source-url: a publisher compares such tables; `run --startup-option resync` sends all")
+        raise Misuse(f"source-url: a publisher compares such tables; `{Remedy.RUN_RESYNC}` sends all")
     with opened_as_published(config) as (config, store):
         published = read_tables(store.engine, store.log, config)
 

@@ -32,6 +32,7 @@ class Remedy(enum.StrEnum):
     RESYNC = "eventlog resync TABLE"
     RESYNC_COMPARE = "eventlog resync TABLE --compare"
     RUN_ONCE = "eventlog run --once --mode MODE"
+    RUN_RESYNC = "eventlog run --once --startup-option resync"
     SKIP = "eventlog skip ROWS --because WHY"
     STATUS = "eventlog status"
     TRACK = "eventlog track TABLE"

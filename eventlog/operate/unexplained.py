@@ -18,6 +18,7 @@ from eventlog.compare.table_snapshot import snapshot
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import hash_of_key, object_of
 from eventlog.core.plurals import quantity
+from eventlog.core.remedies import Remedy
 from eventlog.core.tables import Table, Tables
 from eventlog.opening.config import Config, statements
 from eventlog.opening.post_poll import naming_log
@@ -28,7 +29,7 @@ from eventlog.slot.slot_tables import read_slot_tables, recorded_slot
 from eventlog.sql.log.log_record import Notice, NoticeKind
 from eventlog.sql.log.object_states import LogRow, Mark, ObjectState, StateStep, TableState
 from eventlog.sql.log.receiver_state import ReceiverState
-from eventlog.sql.log.slot_state import Gap
+from eventlog.sql.log.slot_state import Gap, SlotState
 from eventlog.sql.log.store import Store
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.tables_read import naming
@@ -67,6 +68,11 @@ class _TableRecord(NamedTuple):
     earlier_keys: frozenset[str] = frozenset()  # objects of rows from before the gap, and of none after it
 
     @property
+    def is_of_publisher(self) -> bool:
+        """Return whether a publisher that compares keeps the state, and reports all that differs."""
+        return self.state is not None and self.state.mark is None and self.gap is None
+
+    @property
     def is_silent(self) -> bool:
         """Return whether nothing is logged: without a state, what was missed is not known."""
         return self.state is None and self.gap is None
@@ -76,10 +82,7 @@ def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> I
     """Compare tables with the kept states, log what differs, and keep the present states. Yield a sentence
     about each table.
     """
-    post_poll_statements = statements(config.build(SessionSettings).post_poll_stmt)
-    if any(naming_log(post_poll_statements, store.log)) or config.build(PublisherSettings).delete_from_log:
-        raise Unexplained
-    _demand_whole(store, config, tables)
+    demand_comparable(store, config, tables)
     readable = read_readable(store.engine, store.log, tables)
     for table in tables:
         with naming(table), snapshot(store.engine) as moment:
@@ -88,9 +91,38 @@ def log_unexplained(store: Store, config: Config, tables: Tables, who: str) -> I
             differences = _compare(store, moment.connection, readable[table], record)
         _log(store, differences, record, str(table), who)
         if record.is_silent:
-            yield f"{table}: its state is kept; the next --compare logs what was missed since"
+            command = Remedy.RESYNC.command(TABLE=tables.name_of(table))
+            yield (
+                f"{table}: nothing was logged, because no state was kept to compare with; it is from now on,"
+                f" and the next --compare logs what was missed since. `{command}` logs all that the table has"
+            )
         else:
             yield f"{table}: {quantity(differences.missed_count, 'object')} differed and were logged"
+
+
+def demand_comparable(store: Store, config: Config, tables: Iterable[Table]) -> None:
+    """Raise Unexplained or StillLost if differences of tables from kept states cannot be explained."""
+    post_poll_statements = statements(config.build(SessionSettings).post_poll_stmt)
+    if any(naming_log(post_poll_statements, store.log)) or config.build(PublisherSettings).delete_from_log:
+        raise Unexplained
+    _demand_whole(store, config, tables)
+
+
+class KeptState(NamedTuple):
+    """The kept state of a table, as far as it decides what a comparison would log."""
+
+    is_baseline: bool  # `resync --compare` logs what differs from it
+    is_of_publisher: bool
+    has_object: bool  # the object may be at the receiver by the state, or by rows of the log
+
+
+def read_kept_state(store: Store, table: Table, key: str) -> KeptState:
+    """Return what is kept of a table and of the object with this key."""
+    with store.engine.connect() as connection:
+        record = _read_state(store, connection, str(table))
+        states = ReceiverState(connection, store.queries).states_of(str(table), [key])
+    has_object = hash_of_key(key) in states or record.gap is not None
+    return KeptState(not (record.is_silent or record.is_of_publisher), record.is_of_publisher, has_object)
 
 
 def _demand_whole(store: Store, config: Config, tables: Iterable[Table]) -> None:
@@ -108,19 +140,14 @@ def _demand_whole(store: Store, config: Config, tables: Iterable[Table]) -> None
 
 def _read_record(store: Store, connection: Connection, tables: Tables, table: Table) -> _TableRecord:
     """Return what is on record of a table. Raise OthersState if a publisher compares it, and all is well."""
-    name = str(table)
-    receiver_state = ReceiverState(connection, store.queries)
-    state, present = receiver_state.checked_states().get(name), receiver_state.mark()
-    slot = store.slot_state(connection) if store.log.dialect.sessions.has_slots else None
-    gap = slot.gaps().get(name) if slot else None
-    of_publisher = state is not None and state.mark is None
-    if of_publisher and gap is None:
-        raise OthersState(name)
-    if state and state.mark and state.mark.purged != present.purged:
-        state = None  # rows that led from it to the table are gone
-    record = _TableRecord(state, present, gap)
+    record = _read_state(store, connection, str(table))
+    state, _, gap, *_ = record
+    if record.is_of_publisher:
+        raise OthersState(str(table))
     if record.is_silent:
         return record
+    receiver_state = ReceiverState(connection, store.queries)
+    slot = _slot_state(store, connection)
 
     def named(rows: Iterable[tuple[str, str]]) -> frozenset[str]:
         return _keys_of(tables, table, rows)
@@ -129,10 +156,25 @@ def _read_record(store: Store, connection: Connection, tables: Tables, table: Ta
     after_gap = last_id if gap is None else max(last_id, gap.last_id)
     explained_keys = named(receiver_state.objects_after(after_gap))
     record = record._replace(explained_keys=explained_keys)
-    if slot is None or of_publisher or not (gap or slot.facts()):
+    if slot is None or (state and state.mark is None) or not (gap or slot.facts()):
         return record
     earlier_keys = named(receiver_state.objects_after(last_id)) - explained_keys if gap else frozenset[str]()
     return record._replace(undeleted_keys=named(slot.objects_left_after(last_id)), earlier_keys=earlier_keys)
+
+
+def _read_state(store: Store, connection: Connection, name: str) -> _TableRecord:
+    """Return the kept state of a table, the present mark of the log, and the table's gap."""
+    receiver_state = ReceiverState(connection, store.queries)
+    state, present = receiver_state.checked_states().get(name), receiver_state.mark()
+    slot = _slot_state(store, connection)
+    gap = slot.gaps().get(name) if slot else None
+    if state and state.mark and state.mark.purged != present.purged:
+        state = None  # rows that led from it to the table are gone
+    return _TableRecord(state, present, gap)
+
+
+def _slot_state(store: Store, connection: Connection) -> SlotState | None:
+    return store.slot_state(connection) if store.log.dialect.sessions.has_slots else None
 
 
 def _keys_of(tables: Tables, table: Table, rows: Iterable[tuple[str, str]]) -> frozenset[str]:

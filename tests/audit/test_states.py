@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sqlalchemy import text
 
-from eventlog.audit.state import StateComparison
+from eventlog.audit.state import StateComparison, rows_in
 from eventlog.fold import Rules
 from eventlog.opening.publisher_tables import read_readable
 from eventlog.xds.text import content
@@ -138,7 +138,9 @@ def test_an_object_that_was_deleted_begins_again_without_its_values(world: World
     ]
     tables = world.reader(("usr",), Rules(), XdsSettings()).tables
     with StateComparison(tables, XdsSettings(), None) as comparison, world.store.snapshot() as snapshot:
-        comparison.read(snapshot, read_readable(world.engine, world.log, tables), frozenset())
+        comparison.read(
+            snapshot, rows_in(snapshot, read_readable(world.engine, world.log, tables)), frozenset()
+        )
         comparison.add(texts, ["success"] * 3, np.zeros(3, np.bool_))
         assert list(comparison.breaches(is_purged=False)) == []
 
@@ -170,7 +172,9 @@ def test_a_comparison_by_column_finds_what_a_replay_finds(world: World, *, is_pu
     }
     tables = world.reader(("usr",), Rules(), XdsSettings()).tables
     with StateComparison(tables, XdsSettings(), None) as comparison, world.store.snapshot() as snapshot:
-        comparison.read(snapshot, read_readable(world.engine, world.log, tables), frozenset())
+        comparison.read(
+            snapshot, rows_in(snapshot, read_readable(world.engine, world.log, tables)), frozenset()
+        )
         unsent = {n: [*events] for n, events in histories.items() if events}
         while unsent:  # some of them at a time, those of an object in order
             portion = [unsent[n].pop(0) for n in sorted(unsent) if draw.random() < 0.9]

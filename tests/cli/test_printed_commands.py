@@ -8,7 +8,9 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,7 +28,7 @@ pytestmark = pytest.mark.quick
 
 SOURCE = Path(__file__).parents[2] / "eventlog"
 PAGES = {Remedy.REDRIVE, Remedy.RETRY, Remedy.RETRY_ALL, Remedy.SKIP, Remedy.EXPLAIN_KEY}
-FILLED = {"ROLE": "reader", "TABLE": "usr"}  # what only the reader knows
+FILLED = {"ROLE": "reader", "TABLE": "usr", "AGE": "1d"}  # what only the reader knows
 OTHER_TEXTS = {"demo", "examples.py", "relation.py", "remedies.py"}  # what triggers remember; the list itself
 NAMED = {"convert", "import-config", "receive", "run"}  # commands that texts name, and that are no remedy
 NEEDS = re.compile(r"\b[A-Z]{2,}\b")
@@ -187,6 +189,21 @@ def changed_without_triggers(place: Place) -> Done:
     return place.call("audit --state --delivered out")
 
 
+def changed_since_kept(place: Place) -> Done:
+    place.calls("resync usr --compare")
+    return changed_without_triggers(place)
+
+
+def tables_elsewhere(place: Place) -> Done:
+    place.calls("untrack usr")
+    with closing(sqlite3.connect(place.shell.folder / "source.db")) as source:
+        source.execute("create table usr (idu integer primary key, fname text)")
+    url = f"sqlite:///{place.shell.folder / 'source.db'}"
+    place.variables |= {"EVENTLOG_SOURCE_URL": url, "EVENTLOG_SYNC_TABLES": "usr"}
+    place.variables |= {"EVENTLOG_PUBLICATION_MODE": "compare"}
+    return place.call("resync usr")
+
+
 DOORS: dict[Callable[[Place], Done], set[Remedy]] = {
     nothing_installed: {Remedy.INSTALL},
     stranger: {Remedy.GRANTS},
@@ -203,8 +220,10 @@ DOORS: dict[Callable[[Place], Done], set[Remedy]] = {
     deletes_stopped: {Remedy.RESUME_TABLE},
     compared_and_pending: {Remedy.RUN_ONCE},
     statement_names_log: {Remedy.PURGE},
-    documents_lost: {Remedy.RESYNC},
-    changed_without_triggers: {Remedy.RESYNC_COMPARE},
+    documents_lost: {Remedy.RESYNC, Remedy.PURGE},
+    changed_without_triggers: {Remedy.RESYNC},
+    changed_since_kept: {Remedy.RESYNC_COMPARE},
+    tables_elsewhere: {Remedy.RUN_RESYNC},
 }
 
 

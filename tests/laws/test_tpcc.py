@@ -158,15 +158,18 @@ class Replica:
         """Return the documents in the order in which they left."""
         return sorted(f"out/{path.name}" for path in self._out.glob("*.xml"))
 
-    def kill_publisher(self, working: subprocess.Popen[str]) -> None:
-        """Kill the publisher a moment after a document has arrived, and start another."""
+    def kill_publisher(self, working: subprocess.Popen[str]) -> bool:
+        """Kill the publisher after a document, and start another; return False if go-tpc ended before."""
         before = len(self.documents)
         until(lambda: len(self.documents) > before or working.poll() is not None, fault=lambda: self.output)
+        if len(self.documents) == before:
+            return False
         time.sleep(self._dice.random() * PAUSE)
         assert self._publisher is not None
         self._publisher.send_signal(signal.SIGKILL)
         assert self._publisher.wait() == -signal.SIGKILL, self.output
         self._publish()
+        return True
 
     def kill_apply(self, working: subprocess.Popen[str]) -> bool:
         """Kill `apply`, again if it had too little to do; return False if go-tpc ended before."""
@@ -296,8 +299,7 @@ def work_and_kill(source: Database, replica: Replica) -> None:
         try:
             while kills < KILLS and working.poll() is None:
                 time.sleep(max(0.0, began + SECONDS * kills / KILLS - time.monotonic()))
-                replica.kill_publisher(working)
-                kills += replica.kill_apply(working)
+                kills += replica.kill_publisher(working) and replica.kill_apply(working)
             finish(working, SECONDS + 60)
         finally:
             working.kill()

@@ -323,7 +323,7 @@ class TimedStore(Store):
             self._timeline.mark("picked up, read back, folded")
 
     @contextmanager
-    def work(self, epoch: int, demand: Precondition = NO_PRECONDITION) -> Iterator[LeaderTransaction]:
+    def as_leader(self, epoch: int, demand: Precondition = NO_PRECONDITION) -> Iterator[LeaderTransaction]:
         """Open a working transaction, and note that it is committed."""
         with super().as_leader(epoch, demand) as work:
             yield work

@@ -49,8 +49,8 @@ class Dying(Store):
     works = 0
 
     @contextmanager
-    def work(self, epoch):
-        with super().work(epoch) as work:
+    def as_leader(self, epoch):
+        with super().as_leader(epoch) as work:
             yield work
             self.works += 1
             if self.works == 5:
@@ -72,7 +72,7 @@ class Dying(Store):
     committed = False
 
     @contextmanager
-    def work(self, epoch: int, demand: Precondition = NO_PRECONDITION) -> Iterator[LeaderTransaction]:
+    def as_leader(self, epoch: int, demand: Precondition = NO_PRECONDITION) -> Iterator[LeaderTransaction]:
         with super().as_leader(epoch, demand) as work:
             yield work
             self.works += 1

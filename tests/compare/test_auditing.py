@@ -111,7 +111,7 @@ def audited_everywhere(database: Database, tmp_path: Path) -> Iterator[Audited]:
 @pytest.mark.slow("it compares a log again and again")
 def test_what_triggers_missed_is_logged_and_nothing_else(audited_everywhere: Audited) -> None:
     audited = audited_everywhere
-    assert "its state is kept" in audited.audit()
+    assert "no state was kept" in audited.audit()
     assert "0 objects differed" in audited.audit()
     audited.change("update usr set fname = 'John' where idu = 1", "delete from usr where idu = 2")
     assert audited.events() == [("modify", "idu=1"), ("delete", "idu=2")]
@@ -148,12 +148,12 @@ def test_a_log_that_cannot_explain_is_refused_or_begun_anew(audited: Audited, tm
     audited.change("update usr set fname = 'John'")
     audited.events()
     audited.run("purge", "--older-than", "0s")
-    assert "its state is kept" in audited.audit()  # what was purged may have explained anything
+    assert "no state was kept" in audited.audit()  # what was purged may have explained anything
     audited.change("update usr set fname = 'Joe'")
     audited.events()
     with audited.killed("purge", "--older-than", "0s", "--chunk", "2", "--rest", "60"):
         until(lambda: audited.rows() == 4)
-    assert "its state is kept" in audited.audit()
+    assert "no state was kept" in audited.audit()
     settings = tmp_path / "eventlog.toml"
     settings.write_text("post-poll-stmt = \"delete from eventlog where status = 'S'\"\n")
     assert "handled rows of this log are deleted" in audited.run("resync", "usr", "--compare", code=1)
@@ -172,7 +172,7 @@ def test_a_comparison_that_was_cut_off_makes_no_object_seem_missed(audited: Audi
         audited.change(f"update usr set fname = '{name}'")
         audited.events()
         reported = audited.cut_off()
-        assert "its state is kept" in reported or ": 0 objects differed" in reported
+        assert "no state was kept" in reported or ": 0 objects differed" in reported
         assert audited.events() == []
     audited.unseen("update usr set fname = 'Jim'")
     assert "objects differed and were logged" in audited.cut_off()  # those that were not logged before

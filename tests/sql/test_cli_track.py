@@ -78,8 +78,8 @@ TPC_C = (
     "create table item (i_id integer primary key, i_name varchar(24))",
 )
 NO_KEY = (
-    "public.history cannot be tracked: it has no primary key to name its rows by: add one, or track the table"
-    " that its foreign key points to with --child"
+    "public.history cannot be tracked: it has no primary key to name its rows by: add one (docs/log/keys.md"
+    " has the statements), or track the table that its foreign key points to with --child"
 )
 ONLY_KEY = (
     "public.new_order cannot be tracked: no column except its key is logged, so --insert 1 would log nothing:"

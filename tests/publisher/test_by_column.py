@@ -264,7 +264,7 @@ def test_both_ways_refuse_the_same(
     ("row", "reason"),
     [
         (key(1, event_type=2, column_name="fname", new_value="\ufffe"), "XML"),
-        (key(99999999999), "range of integer"),
+        (key(99999999999), "is not within the range of int"),
         (key(1, event_type=2, column_name="", new_value="a"), "column_name is empty"),
     ],
     ids=["no XML can have its value", "its key is no value of the column", "it names no column"],

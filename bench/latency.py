@@ -336,7 +336,7 @@ class TimedSink:
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
 
-    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
+    def deliver(self, documents: Iterable[OutgoingDocument]) -> Iterator[Reply]:
         """Take each document."""
         for document in documents:
             assert document.data

@@ -5,16 +5,19 @@ Judge ratios within one run: machines differ, and so do minutes on one machine.
 
     eventlog bench publisher [rows] [batch-size] [transactions a second] [COMMIT]
     eventlog bench publisher --timeline
+    eventlog bench publisher --defaults
     eventlog bench publisher --document KIND [rows]
 
 Each case runs in both ways of finishing. With a commit, its own bench runs in turn with this one, five
 times each, and the medians are printed: of each way, with those of the commit. `--timeline` prints when
-one row is where, from its commit to its letter. `--document` compares our own CPU for that kind of documents
-with that for XDS, case by case and in turn.
+one row is where, from its commit to its letter. `--defaults` takes only the last cases: a document for each
+event, through each sink and through a loop that others would write. `--document` compares our own CPU for
+that kind of documents with that for XDS, case by case and in turn.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import resource
@@ -23,12 +26,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
+from bench._ways import CASES, Cost, Way, cost_of
 from bench.latency import latency, timeline
 from eventlog.core.entry import Letter
 from eventlog.core.tables import Tables
@@ -41,6 +45,8 @@ from eventlog.publisher.fold import PickUpFold
 from eventlog.publisher.preparation import rules_for
 from eventlog.sinks.document_kinds import document_kind
 from eventlog.sinks.files import FilesSink
+from eventlog.sinks.sink import Sink
+from eventlog.sinks.stdout import StdoutSink
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import connect
 from eventlog.sql.log.pending import PickUpFilter
@@ -51,6 +57,9 @@ from eventlog.sql.schema import migrate
 from eventlog.xds.xds_settings import XdsSettings
 
 LIMIT = 10_000
+ROUNDS = 3  # of the cases at the defaults
+DOCUMENTS = max(case.documents for case in CASES)
+SINGLE = "query-back, one row (type 6)"
 NUMBERS = " from generate_series({0}, {1}) n"
 FILL = {
     "three rows an object (type 2)": "select 2, 'usr', 'idu=' || n / 3 + 1,"
@@ -58,7 +67,7 @@ FILL = {
     "one row an object (type 3)": "select 3, 'usr', 'idu=' || n, 'fname', null, 'John' || n" + NUMBERS,
     "a hot object in ten (type 3)": "select 3, 'usr', case when n % 10 = 0 then 'idu=1' else 'idu=' || n end,"
     " 'fname', null, 'John' || n" + NUMBERS,
-    "query-back, one row (type 6)": "select 6, 'usr', 'idu=' || n, null, null, null" + NUMBERS,
+    SINGLE: "select 6, 'usr', 'idu=' || n, null, null, null" + NUMBERS,
 }
 
 
@@ -81,13 +90,14 @@ class Bench:
         with self.engine.begin() as connection:
             connection.execute(text(statement))
 
-    def fill(self, kind: str) -> int:
-        """Insert pending rows, object after object. Return how many they are."""
+    def fill(self, kind: str, rows: int | None = None) -> int:
+        """Insert pending rows, object after object, by default as many as users. Return how many they are."""
+        last = self.rows if rows is None else rows
         self.run("truncate eventlog")
         columns = "event_type, table_name, table_key, column_name, old_value, new_value"
         step = 100_000
-        for start in range(1, self.rows + 1, step):
-            chosen = FILL[kind].format(start, min(start + step - 1, self.rows))
+        for start in range(1, last + 1, step):
+            chosen = FILL[kind].format(start, min(start + step - 1, last))
             self.run(f"insert into eventlog ({columns}) {chosen}")
         with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.execute(text("vacuum analyze eventlog"))
@@ -104,9 +114,9 @@ class Bench:
                 work.finish({Letter.SUCCESS: [int(str(cells[0])) for cells in picked]})
 
     def publish(
-        self, epoch: int, folder: Path, rows: int, *, delete: bool = False, document: str = "xds"
+        self, epoch: int, sink: Sink, rows: int, *, delete: bool = False, document: str = "xds"
     ) -> str:
-        """Return the whole way; whether it slows down."""
+        """Publish all rows, and close the sink. Return whether that slows down."""
         with self.engine.connect() as connection:
             tables = Tables([Catalogue(connection).find("usr").table])
         readable = read_readable(self.engine, self.log, tables)
@@ -115,7 +125,6 @@ class Bench:
         rules = rules_for(Rules(), kind)
         make_writer = (lambda tables: write(tables, {})) if write else None
         reader = PickUpFold(tables, readable, rules, XdsSettings(self.batch_size), make_writer)
-        sink = FilesSink(folder)
         settings = PublisherSettings(delete_from_log=delete, query_limit=LIMIT)
         publisher = Publisher(self.store, lambda: reader, sink, epoch, self.batch_size, settings)
         rates: list[float] = []
@@ -139,7 +148,7 @@ class Bench:
                     rows = self.fill(case)
                     with tempfile.TemporaryDirectory() as folder:
                         begun = time.process_time()
-                        self.publish(epoch, Path(folder), rows, document=kind)
+                        self.publish(epoch, FilesSink(Path(folder)), rows, document=kind)
                         times.append(time.process_time() - begun)
             of_xds, of_document = (statistics.median(times) / rows * 1e6 for times in seconds.values())
             figures = f"xds {of_xds:>6.2f} µs of CPU a row   {document} {of_document:>6.2f} µs"
@@ -148,7 +157,7 @@ class Bench:
     def warm_up(self, epoch: int) -> None:
         """Publish once, unmeasured: a daemon loads its libraries once in its life."""
         with tempfile.TemporaryDirectory() as folder:
-            self.publish(epoch, Path(folder), self.fill(next(iter(FILL))))
+            self.publish(epoch, FilesSink(Path(folder)), self.fill(next(iter(FILL))))
 
     def measure(self, kind: str, epoch: int) -> None:
         """The floor, then the whole way, with letters and with deletes."""
@@ -162,7 +171,7 @@ class Bench:
         before = _peak()
         with tempfile.TemporaryDirectory() as folder:
             begun = time.monotonic()
-            steadiness = self.publish(epoch, Path(folder), rows, delete=delete)
+            steadiness = self.publish(epoch, FilesSink(Path(folder)), rows, delete=delete)
             rate = rows / (time.monotonic() - begun)
         name = "delete" if delete else "update"
         print(
@@ -171,6 +180,33 @@ class Bench:
             f"{steadiness}",
             flush=True,
         )
+
+    def measure_defaults(self, epoch: int) -> None:
+        """Print the rate and the CPU of each sink at the defaults, and of the loop of others."""
+        self.batch_size = 1
+        rows = self.fill(SINGLE, DOCUMENTS)
+        lines = io.BytesIO()
+        self.publish(epoch, StdoutSink(lines), rows)
+        documents = lines.getvalue().splitlines(keepends=True)
+        for case in CASES:
+            with case.open() as way:
+                rounds = [self._round(epoch, way, documents[: case.documents]) for _ in range(ROUNDS)]
+            ours, floor = (_rate_and_cpu(costs, case.documents) for costs in zip(*rounds, strict=True))
+            print(f"a document an event, {case.name:<26} {ours}   floor {floor}", flush=True)
+
+    def _round(self, epoch: int, way: Way, documents: Sequence[bytes]) -> tuple[Cost, Cost]:
+        """Return what our way and the loop of others take for documents."""
+        rows = self.fill(SINGLE, len(documents))
+        return (
+            cost_of(lambda: self.publish(epoch, way.sink(), rows)),
+            cost_of(lambda: way.floor(documents)),
+        )
+
+
+def _rate_and_cpu(costs: Sequence[Cost], documents: int) -> str:
+    """Return the medians for rounds of so many documents."""
+    elapsed, cpu = (statistics.median(seconds) for seconds in zip(*costs, strict=True))
+    return f"{documents / elapsed:>7,.0f} documents/s, {cpu / documents * 1e6:>5,.0f} µs of CPU each"
 
 
 def _timed(work: Callable[[], None]) -> float:
@@ -231,13 +267,16 @@ def main() -> None:
     if len(sys.argv) > 4:
         compare_commits(sys.argv[4], sys.argv[1:4])
         return
+    only_defaults = sys.argv[1:] == ["--defaults"]
+    if only_defaults:
+        del sys.argv[1]
     document = sys.argv[2] if sys.argv[1:2] == ["--document"] else None
     if document is not None:
         del sys.argv[1:3]
     rows, batch_size, rate = [*map(int, sys.argv[1:]), *(300_000, 10_000, 200)[len(sys.argv) - 1 :]]
     with embedded_postgres(settings=FAST | {"shared_buffers": "512MB"}) as server:
         engine = connect(server.url, keep_open=4)
-        bench = Bench(engine, rows, batch_size)
+        bench = Bench(engine, DOCUMENTS if only_defaults else rows, batch_size)
         leader = bench.store.lead("bench")
         assert leader is not None
         with leader:
@@ -245,10 +284,12 @@ def main() -> None:
             if document is not None:
                 bench.compare_document(document, leader.epoch)
                 return
-            for kind in FILL:
+            for kind in () if only_defaults else FILL:
                 bench.measure(kind, leader.epoch)
+            bench.measure_defaults(leader.epoch)
         engine.dispose()
-    latency(rate)
+    if not only_defaults:
+        latency(rate)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ from eventlog.library import tables as tables
 
 __version__: str
 
+_FormatName = Literal["log", "xds", "qlik-table", "qlik-message", "gbase", "linter", "debezium", "changes"]
+
 class _FoldSettings(TypedDict, total=False):
     allow_loopback: bool | None
     """publish loopback rows too"""
@@ -139,6 +141,8 @@ class _FormatSettings(TypedDict, total=False):
     """Debezium's time.precision.mode, where messages have no schema; auto is the connector's own default."""
     time_syntax: Literal[1, 2, 3] | None
     """times as seconds since 1970 (1), as digits (2) or as ISO text (3)"""
+    time_zone: str | None
+    """Zone of OPER_DATE and REPL_DATE, as Europe/Moscow or +03:00; times without it have no zone."""
     topic_prefix: str | None
     """Debezium's topic.prefix: the name of the server in messages."""
     trim_char: bool | None
@@ -192,7 +196,7 @@ class _FileSettings(_ChangeSettings, total=False):
 
 def changes(
     records: Rows,
-    source: str = "log",
+    source: _FormatName = "log",
     *,
     tables: Description | None = None,
     current: Mapping[str, Rows] | None = None,
@@ -223,7 +227,7 @@ def explain(
 
 def read(
     inputs: FileName | Iterable[FileName],
-    source: str,
+    source: _FormatName,
     *,
     tables: Description | None = None,
     current: Mapping[str, Rows] | None = None,
@@ -235,7 +239,7 @@ def read(
 
 def records(
     changes: Iterable[Change],
-    target: str,
+    target: _FormatName,
     *,
     tables: Description | None = None,
     refused: OnRefused | None = None,
@@ -246,7 +250,7 @@ def records(
 def write(
     changes: Iterable[Change],
     output: FileName,
-    target: str,
+    target: _FormatName,
     *,
     tables: Description | None = None,
     refused: OnRefused | None = None,

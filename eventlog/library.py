@@ -221,7 +221,7 @@ def records(
     ['Jack']
     """
     form = format_named(target)
-    writing: Any = settings.build(form.settings, parse_settings(options, form.settings))
+    writing = SettingsByName(parse_settings(options, form.settings))(form.settings)
     for record in _report(refused).accepted(form.write(changes, tables_of(tables), writing)):
         if isinstance(record, SheetRow):
             names = (column.name for column in record.sheet.columns)
@@ -242,7 +242,7 @@ def write(
 ) -> int:
     """Write the changes to a file of a format, which appears when it is complete. Return how many records."""
     form = format_named(target)
-    writing: Any = settings.build(form.settings, parse_settings(options, form.settings))
+    writing = SettingsByName(parse_settings(options, form.settings))(form.settings)
     with Output(os.fspath(output), form.shape, container) as out:
         if form.sheet is not None:
             out.sheet(form.sheet)

@@ -16,7 +16,9 @@ from eventlog.xds.split import Broken, split
 from eventlog.xds.text import attribute as attribute_text
 from eventlog.xds.text import content
 
-EVENT_ID = re.compile(r"(?P<log>.*?):(?P<first>\d{1,19})(?:-(?P<last>\d{1,19}):[0-9a-f]{8})?(?:\.\d+)?")
+EVENT_ID = re.compile(
+    r"(?P<log>.*?):(?P<first>\d{1,19})(?:-(?P<last>\d{1,19}):[0-9a-f]{8})?(?:\.(?P<part>\d{1,9}))?"
+)
 _ALONE = b"<nds><input>%s</input></nds>"
 _EVENT = re.compile(
     rb'<(add|modify|delete)(?: class-name="[^"<>]*")?(?: event-id="([^"<>]*)")?>'
@@ -43,6 +45,12 @@ def rows_named(event_id: str) -> tuple[int, int]:
         return 0, 0
     first = min(int(parsed["first"]), MAX_RECORD_ID)
     return first, min(int(parsed["last"] or first), MAX_RECORD_ID)
+
+
+def part_named(event_id: str) -> int:
+    """Return the part of a cut event that an event-id names; 1 if the event is whole."""
+    parsed = EVENT_ID.fullmatch(event_id)
+    return int(parsed["part"] or 1) if parsed is not None else 1
 
 
 def event_id_of(text: bytes) -> bytes:

@@ -7,7 +7,6 @@ concluded from the rows, and names are read only in texts that match nothing.
 from __future__ import annotations
 
 import hashlib
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, compress
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eventlog.audit.audit_report import AuditReport, Breach, Law, ObjectsOf
+from eventlog.audit.backlog_arrivals import BacklogArrivals
 from eventlog.audit.delivered import DeliveredDocument
 from eventlog.audit.event_text import EVENT_ID, as_written, event_id_of, names_of, rows_named
 from eventlog.audit.on_record import (
@@ -68,8 +68,7 @@ class Arrivals:
         self.levels: Ints = log.memory.full(size, 0, np.int8)  # of the answer to the last one
         self.names = _names_on_record(log, self.digests)  # then those of arrivals, where they differ
         self.unmatched: list[Unmatched] = []
-        self.backlog_rows = log.rows_of_backlogs()
-        self.of_backlogs = array("Q")  # the digests of events of such rows, which are on record as a sum
+        self.of_backlogs = BacklogArrivals(log)
         self.events = self.late = self.spelled_anew = 0
         self.faults: list[str] = []
         self.totals = hashlib.sha256(), hashlib.sha256()  # of all digests, and of the levels of all answers
@@ -98,8 +97,12 @@ class Arrivals:
         for place in odd.tolist():
             texts[place] = as_written(texts[place])
         first_rows = np.array([rows_named(each.event_id)[0] for each in names], np.int64)
-        _, is_summed = find(self.backlog_rows, first_rows)
-        self.of_backlogs.extend(digests[odd[is_summed & ~is_late[odd]]].tolist())
+        _, is_summed = find(self.of_backlogs.rows, first_rows)
+        begins_with_row = is_known & self.of_backlogs.are_earlier(digests)
+        begins_with_row[odd] = is_summed
+        chosen = np.flatnonzero(begins_with_row & ~is_late)
+        chosen_texts = [texts[place] for place in chosen.tolist()]
+        self.of_backlogs.add(digests[chosen], chosen_texts, is_known[chosen])
         anew = np.frombuffer(b"".join(digest(texts[place]) for place in odd.tolist()), np.uint64)
         at[odd], is_known[odd] = find(self.digests, anew)
         self.spelled_anew += int((is_known[odd] & ~is_summed).sum())
@@ -238,8 +241,10 @@ class _Join:
             self._at[part], self._has_digest[part] = find(arrivals.digests, log.digests[part])
         self._has_digest[: log.early] = False
         self._not_judged: Ints = np.empty(0, np.int64)  # the first rows of early events that are demanded
-        self._skipped, self._reasons, self._warned = (
-            np.array(sorted(rows), np.int64) for rows in (log.facts.skipped, log.facts.reasons, log.warned)
+        facts = log.facts
+        self._skipped, self._reasons, self._refused, self._tried, self._warned = (
+            np.array(sorted(rows), np.int64)
+            for rows in (facts.skipped, facts.reasons, facts.refused, facts.tried, log.warned)
         )
 
     def _rows(self) -> Iterator[_Rows]:
@@ -300,21 +305,15 @@ class _Join:
 
     def _wrong_backlogs(self) -> Iterator[Breach]:
         """Yield that the documents of backlogs do not come to the sum on record."""
-        arrived = np.unique(np.array(self._arrivals.of_backlogs, "<u8"))
-        totals = (sum(each) for each in zip(*self._log.backlogs, strict=True))
-        rows, documents, total = totals if self._log.backlogs else (0, 0, 0)
-        if rows != len(self._arrivals.backlog_rows):  # a sum was purged, or is not there yet
+        backlogs = self._arrivals.of_backlogs
+        if backlogs.rows_summed != len(backlogs.rows):  # a sum was purged, or is not there yet
             if self._report.is_purged:
-                self._report.without_record += len(arrived)
+                self._report.without_record += backlogs.count
             else:
-                self._report.not_judged += len(arrived)
-        elif (len(arrived), int(arrived.sum())) != (documents, total % (1 << 64)):
-            of = quantity(documents, "document")
-            words = f"of {of} of backlogs the receiver has {len(arrived)}"
-            if len(arrived) == documents:
-                words = f"of {of} of backlogs one has another text at the receiver"
-            words += ": compare it with the folder that the backlog wrote"
-            yield Breach(Law.DELIVERED, int(self._arrivals.backlog_rows[0]), words)
+                self._report.not_judged += backlogs.count
+        elif fault := backlogs.fault():
+            words = f"{fault}: compare it with the folder that the backlog wrote"
+            yield Breach(Law.DELIVERED, int(backlogs.rows[0]), words)
 
     def _is_missing(self, number: int) -> bool:
         at = self._at[number]
@@ -328,6 +327,7 @@ class _Join:
         is_there: Flags = np.any(_are_in(named, on_record), axis=1)
         is_early = _are_in(named[:, 0], [log.first_rows[: log.early]])
         is_counted = _are_in(named[:, 0], [self._not_judged])
+        is_tried: Flags = np.any(_are_in(named, [self._tried]), axis=1)
         for at, (where, event_id, name) in enumerate(unmatched):
             parsed = EVENT_ID.fullmatch(event_id)
             if parsed is None:
@@ -337,7 +337,7 @@ class _Join:
             elif is_early[at]:
                 self._report.not_judged += not is_counted[at]
                 continue
-            elif self._report.is_purged and not is_there[at]:
+            elif self._report.is_purged and (is_tried[at] or not is_there[at]):
                 self._report.without_record += 1
                 continue
             else:
@@ -404,10 +404,12 @@ class _Join:
             failed, warned, skipped = map(rows.are_among, (self._reasons, self._warned, self._skipped))
             is_answered = fates_of(rows.last, self._log.fates) == ANSWERED
             is_new = rows.have("N") & has_event & is_answered & ~rows.are_among(open_rows)
+            is_refused = rows.are_among(self._refused) & ~failed & ~skipped
             is_unwarned = rows.have("W") & ~warned & ~skipped & is_on_record & ~is_old
             for chosen, words in (
                 (~rows.have(*"NSWEF"), "no publisher writes that, so it is not judged"),
                 (rows.have("S") & failed, "it failed by the record"),
+                (rows.have("S", "W") & is_refused, "the receiver refused its event, by the record"),
                 (rows.have("S") & warned, "it had a warning by the record"),
                 (is_unwarned, "no warning to it is on record"),
                 (rows.have("E", "F") & ~failed & is_on_record, "no failure of it is on record"),

@@ -45,6 +45,8 @@ class Facts:
     waiting: set[int] = field(default_factory=set)  # rows that wait, or were made new again
     is_purged: bool = False
     holes_are_purged: bool = False  # rows that failed or were skipped were among them
+    refused: set[int] = field(default_factory=set)  # rows whose last answer is bad, not redriven since
+    tried: set[int] = field(default_factory=set)  # rows whose earlier texts may have been purged
 
 
 class LogOnRecord(NamedTuple):
@@ -146,7 +148,8 @@ def log_of(
 
 def read_facts(record: LogRecord) -> Facts:
     """Return what a log has on record next to its rows and batches."""
-    facts = Facts(record.failure_reasons(), waiting=set(record.waiting_rows()))
+    refused = record.rows_refused_last()
+    facts = Facts(record.failure_reasons(), waiting=set(record.waiting_rows()), refused=refused)
     for notice in record.notices():
         if notice.kind == NoticeKind.PURGE:
             facts.is_purged = True
@@ -155,6 +158,9 @@ def read_facts(record: LogRecord) -> Facts:
             facts.skipped.update(notice.record_ids)
         elif notice.kind == NoticeKind.REDRIVE:
             facts.waiting.update(notice.record_ids)
+            refused.difference_update(notice.record_ids)
+    if facts.is_purged:
+        facts.tried = record.rows_tried()
     return facts
 
 

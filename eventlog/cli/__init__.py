@@ -45,7 +45,8 @@ HEADINGS = {
     },
     "Convert": {
         "convert": "Read any format, write any format",
-        "apply": "Make rows of changes, in a database",
+        "apply": "Make rows of changes, in a database or a lake",
+        "rounds": "Show which versions of a lake's tables belong together",
         "capture": "Read a live capture session of Informix or GBase 8s",
         "compare": "Find what changed between two states of a table",
         "backlog": "Convert on Spark what one machine cannot hold",
@@ -123,7 +124,8 @@ def cli() -> None:
     """Publish what changes in a database, convert change records, and show what became of every row.
 
     Begin with `eventlog demo`, or with docs/start/quick-start.md. Commands reach the log at --url, or at
-    the variable EVENTLOG_URL.
+    the variable EVENTLOG_URL. If something is wrong, `eventlog status` begins with the state of the log, and
+    docs/run/night.md has what to look at and what to paste in each state.
     """
 
 

@@ -125,7 +125,11 @@ def _judged(config: Config, receivers: Sequence[Delivered], *, has_state: bool) 
     from eventlog.operate.state_remedies import remedy_of_state
     from eventlog.publisher.preparation import make_reader, read_rules
 
-    with opened_as_published(config) as (config, store), counter() as count, ExitStack() as stack:
+    with (
+        opened_as_published(config, to_look=True) as (config, store),
+        counter() as count,
+        ExitStack() as stack,
+    ):
         rules, tables = read_rules(config, store), make_reader(config, store).tables
         comparison: StateComparison | None = None
         with store.snapshot() as snapshot:
@@ -294,7 +298,7 @@ def _print_receipt(config: Config, name: tuple[str, str], receivers: Sequence[De
     from eventlog.operate.account import read_object
     from eventlog.publisher.preparation import make_reader
 
-    with opened_as_published(config) as (config, store):
+    with opened_as_published(config, to_look=True) as (config, store):
         tables = make_reader(config, store).tables
         account = read_object(config, store, *name, MAX_RECORD_ID)
     own_name = object_of(tables, *name)

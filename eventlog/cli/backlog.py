@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eventlog.cli.convert import DECLARING, FORMAT_NAMES, clock, used_headings
-from eventlog.cli.format_names import refuse_unused_settings
 from eventlog.cli.job import JobOptions, job_options
 from eventlog.cli.log_options import ALL, read_all
 from eventlog.cli.options import (
@@ -19,6 +18,7 @@ from eventlog.cli.options import (
     NameAndValue,
     SettingsCommand,
     refuse_flags,
+    refuse_unused_settings,
     settings_options,
     shared_options,
 )

@@ -8,9 +8,14 @@ from typing import Final
 import click
 
 from eventlog.cli.convert import clock
-from eventlog.cli.format_names import refuse_unused_settings
 from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting, until_signal
-from eventlog.cli.options import FILE_NAME, SettingsCommand, settings_options, shared_options
+from eventlog.cli.options import (
+    FILE_NAME,
+    SettingsCommand,
+    refuse_unused_settings,
+    settings_options,
+    shared_options,
+)
 from eventlog.files.durable import open_to_write
 from eventlog.formats.gbase.address import read_address
 from eventlog.formats.gbase.gbase_settings import GbaseSettings

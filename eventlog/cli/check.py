@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection, Engine
 from eventlog.cli import distribution
 from eventlog.cli.log_options import publisher_options
 from eventlog.cli.options import SettingsCommand
+from eventlog.cli.preflight import contradictions, refuse_idle_flags
 from eventlog.cli.terminal import Listing, print_line, print_sentence
 from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError
@@ -23,11 +24,11 @@ from eventlog.core.remedies import Remedy
 from eventlog.core.tables import Tables
 from eventlog.opening.comparing_settings import ComparingSettings
 from eventlog.opening.config import Config, statements
-from eventlog.opening.open_log import log_address, naming_rights, opened
+from eventlog.opening.open_log import naming_rights, opened, place_of_log
 from eventlog.opening.post_poll import naming_log, why_warned
-from eventlog.opening.published import NOT_READ, among
+from eventlog.opening.published import NOT_READ, OnAbsent, among
 from eventlog.opening.published import logger as publishing
-from eventlog.opening.publisher_settings import SessionSettings
+from eventlog.opening.publisher_settings import LookSettings, SessionSettings
 from eventlog.opening.publisher_tables import read_tables
 from eventlog.opening.sent_documents import has_whole_seconds
 from eventlog.operate.comparing_findings import comparing_findings
@@ -38,10 +39,13 @@ from eventlog.sql.capture.check import check as run_check
 from eventlog.sql.capture.findings import Finding
 from eventlog.sql.capture.readers import check_readers, has_readers
 from eventlog.sql.capture.track_record import read_record
-from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.catalogue import Catalogue, NoSuchTable
+from eventlog.sql.common.dialect import TimeLimits
 from eventlog.sql.common.time_fractions import with_fractions
+from eventlog.sql.connect import dialect_at, limited
 from eventlog.sql.log.binding import bind
 from eventlog.sql.log.log_admin import LogAdmin
+from eventlog.sql.log.log_lock import naming_lock
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
@@ -75,10 +79,12 @@ def check(
     config: Config,
 ) -> None:
     """Report what is wrong, each finding with its remedy; the exit code is 1 if there is one."""
+    refuse_idle_flags(config)
     if warning := distribution.warning():
         print_sentence(warning)
-    place = log_address(config)
-    engine = place.connect()
+    place = place_of_log(config)
+    unlimited, limits = place.connect(), TimeLimits(config.build(LookSettings).look_limit)
+    engine = limited(unlimited, dialect_at(unlimited), limits)
     with engine.connect() as connection:
         if write_tables is not None:
             tables = _published_tables(engine, connection, place.find(engine), config)
@@ -93,10 +99,15 @@ def check(
         if has_log:
             from eventlog.publisher.preparation import read_rules  # what publishes takes a while to load
 
-            rules, longest = read_rules(config, Store(engine, log)), timedelta(hours=patience)
-            with _reported_once():
-                published_tables = read_tables(engine, log, config)
-            findings += run_check(connection, log, rules, longest, published_tables)
+            store = Store(unlimited, log, limits.lock).looking()
+            rules, longest = read_rules(config, store), timedelta(hours=patience)
+            compares = config.build(ComparingSettings).publication_mode == "compare"
+            with naming_lock(unlimited, log, limits):
+                absent: list[Finding] = []
+                with _reported_once():
+                    published_tables = read_tables(engine, log, config, _noting(absent) if compares else None)
+                findings += absent
+                findings += run_check(connection, log, rules, longest, published_tables, compares=compares)
     if has_log:
         findings += _of_publishing(config, published_tables)
         post_poll_statements = statements(config.build(SessionSettings).post_poll_stmt)
@@ -107,6 +118,15 @@ def check(
     if faults:
         sys.exit(1)
     print_line("nothing else is wrong" if any(finding.shown for finding in findings) else "nothing is wrong")
+
+
+def _noting(absent: list[Finding]) -> OnAbsent:
+    """Return a function that makes a finding of a name in the settings that names no table."""
+
+    def note(name: str, fault: NoSuchTable) -> None:
+        absent.append(Finding(name, str(fault), "correct it in the settings, or leave it out"))
+
+    return note
 
 
 @contextmanager
@@ -125,10 +145,11 @@ def _reported_once() -> Iterator[None]:
 
 def _of_publishing(config: Config, tables: Tables) -> Iterator[Finding]:
     """Yield what is wrong with what is published."""
+    yield from (Finding(*contradiction) for contradiction in contradictions(config))
     if readers := config.build(MonitorSettings).readers:
         yield Finding("monitor-host", readers, CLOSING, fault=False, shown=True)
-    yield from _of_sink(config)
-    with opened(config) as store:
+    yield from _of_sink(config, tables)
+    with opened(config, to_look=True) as store:
         yield from _lost_fractions(config, tables, store)
         yield from _failed(store)
         if config.build(ComparingSettings).publication_mode == "trigger" and recorded_slot(store) is None:
@@ -137,13 +158,14 @@ def _of_publishing(config: Config, tables: Tables) -> Iterator[Finding]:
         yield from slot_findings(store, config)
 
 
-def _of_sink(config: Config) -> Iterator[Finding]:
+def _of_sink(config: Config, tables: Tables) -> Iterator[Finding]:
     """Yield why the sink that is set could not be opened here, or what to mend about it; nothing is sent."""
     sink = config.values.get("sink")
     try:
         if sink:
             check_sink(sink, config.values)
-            yield from (Finding(f"sink {sink}", *flaw) for flaw in flaws_of(sink, config.values))
+            for flaw in flaws_of(sink, config.values, tables):
+                yield Finding(f"sink {sink}", flaw.what, flaw.remedy, flaw.is_fault, shown=True)
     except EventlogError as fault:
         remedy = "mend it, because a publisher on this machine could not take over"
         yield Finding(f"sink {sink}", f"it cannot be opened here: {fault}", remedy)

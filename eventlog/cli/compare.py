@@ -11,9 +11,16 @@ from pathlib import Path
 import click
 
 from eventlog.cli.convert import FORMAT_NAMES
-from eventlog.cli.format_names import guess, refuse_unused_settings
+from eventlog.cli.format_names import guess
 from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
-from eventlog.cli.options import FILE_NAME, SettingsCommand, read_tables, settings_options, shared_options
+from eventlog.cli.options import (
+    FILE_NAME,
+    SettingsCommand,
+    read_tables,
+    refuse_unused_settings,
+    settings_options,
+    shared_options,
+)
 from eventlog.cli.progress import progress
 from eventlog.compare import compare_memory
 from eventlog.core.errors import EventlogError

@@ -9,9 +9,15 @@ from typing import BinaryIO
 
 import click
 
-from eventlog.cli.format_names import guess, refuse_unused_settings
+from eventlog.cli.format_names import guess
 from eventlog.cli.job import JobOptions, exit_if_refused, job_options, reporting
-from eventlog.cli.options import FILE_NAME, SettingsCommand, settings_options, shared_options
+from eventlog.cli.options import (
+    FILE_NAME,
+    SettingsCommand,
+    refuse_unused_settings,
+    settings_options,
+    shared_options,
+)
 from eventlog.cli.progress import progress
 from eventlog.cli.terminal import print_sentence
 from eventlog.clients.kafka_settings import KafkaSettings
@@ -85,7 +91,8 @@ def convert(options: JobOptions, follow: bool) -> None:
         else:
             with progress(job.inputs, job.passes, job.output) as advance:
                 run_convert(job, report, clock(), advance)
-    print_sentence(f"{quantity(report.changes, 'change was', 'changes were')} converted")
+    if report.changes or not report.bad_files:
+        print_sentence(f"{quantity(report.changes, 'change was', 'changes were')} converted")
     exit_if_refused(report)
 
 

@@ -13,6 +13,7 @@ import click
 
 from eventlog.cli.log_options import INPUT, SINK, live_options
 from eventlog.cli.options import FILE_NAME, SettingsCommand
+from eventlog.cli.preflight import refuse_other_sinks
 from eventlog.cli.terminal import print_sentence
 from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
@@ -27,8 +28,8 @@ from eventlog.sinks import open_sink
 from eventlog.xds.split import BEGINNING, may_begin
 
 _CHUNK = 1 << 20
-# What only a log has, or a file of rows.
-NOT_DELIVERING = ("delete_from_log", "query_limit", "wake_up", "post_poll_stmt")
+# What only a log has, or a file of rows; and a file's documents go one after another.
+NOT_DELIVERING = ("delete_from_log", "query_limit", "wake_up", "post_poll_stmt", "http_connections")
 
 
 @click.command(cls=SettingsCommand)
@@ -49,10 +50,12 @@ def deliver(file: str, state: Path | None, tries: int | None, config: Config) ->
     """Send the xds documents of FILE, or of standard input, as the publisher would.
 
     Events that are answered with retry, or not at all, are sent again, and hold back only the later
-    events of their object. What was answered is on record; a second run sends only the rest.
+    events of their object. What was answered is on record, with each try that did not succeed at once; a
+    second run sends only the rest.
     """
     from eventlog.publisher.preparation import chosen_kind  # what publishes takes a while to load
 
+    refuse_other_sinks(config)
     settings, limits = config.build(PublisherSettings), config.build(Limits)
     if (kind := chosen_kind(config)) is not None and kind.writer is not None:
         raise Misuse("these documents are XDS, and the setting document is of another kind: leave it out")

@@ -66,7 +66,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "apply": (
         "eventlog apply --to-url postgresql://owner@localhost/dwh --tables tables.toml changes.jsonl",
-        "eventlog apply --from qlik-table --to-url mariadb://owner@localhost/dwh usr__ct.csv",
+        "eventlog apply --from qlik-table --to-lake delta:s3://lake/hr --follow usr__ct.csv",
+    ),
+    "rounds": (
+        "eventlog rounds delta:s3://lake/hr --source qlik-table",
+        "eventlog rounds delta:s3://lake/hr --source qlik-table --against postgresql://reader@localhost/hr",
     ),
     "capture": (
         "eventlog capture --table hr:owner.usr --jar jdbc.jar,bson.jar 'informix://cdc@db1:9088/hr?server=ol_hr'",

@@ -193,7 +193,7 @@ def _chain(fault: BaseException) -> Iterator[str]:
     cause = fault.__cause__
     while cause is not None:
         words = _message_of(cause)
-        if _in_a_line(words) not in _in_a_line(reported):
+        if _in_a_line(words.partition("\n")[0]) not in _in_a_line(reported):
             yield f"because: {words}"
             reported = words
         cause = cause.__cause__

@@ -162,7 +162,7 @@ def _explain_log(
             obstacles[account.obstacle] = None
             yield account
 
-    with opened_as_published(config) as (config, store):
+    with opened_as_published(config, to_look=True) as (config, store):
         accounts = noted(read_accounts(config, store, table, key, ids=ids, everything=everything))
         cells = account_cells(in_detail=bool(ids) or key is not None)
         if not print_any(accounts, account_facts, cells, OUTCOMES, as_json):

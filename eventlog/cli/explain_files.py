@@ -22,7 +22,7 @@ from eventlog.cli.terminal import Listing, ShownCell, print_line, print_sentence
 from eventlog.core import tablekey
 from eventlog.core.change import Change
 from eventlog.core.entry import PlacedEntry
-from eventlog.core.errors import Refused
+from eventlog.core.errors import BadFile, Refused
 from eventlog.core.formats import Placed
 from eventlog.core.identity import names_object
 from eventlog.files.stores import SortedItems
@@ -106,6 +106,8 @@ def explain_changes(source: Endpoint, change_filter: ChangeFilter, as_json: bool
                     yield record
                 continue
             report.refuse(record)
+            if isinstance(record, BadFile):
+                print_line(f"{record.where}: {record.reason}")
             if not record.fault and not record.grouped:
                 print_sentence(f"{record.where}: {record.reason}")
             elif change_filter.everything:

@@ -1,4 +1,4 @@
-"""Formats from the names of files, and errors for flags of formats that take no part."""
+"""Formats from the names of files."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-from click.core import ParameterSource
-
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
-from eventlog.core.settings import declared
 from eventlog.files.document_folder import is_document_folder
 from eventlog.files.inputs import stem_of
 from eventlog.formats.qlik.change_tables import SUFFIX
@@ -80,16 +76,3 @@ def _format_of(name: str) -> str | None:
     if any(stem.lower().endswith(SUFFIX) for stem in (stem_of(name), folder.name)):
         return "qlik-table"
     return _BY_EXTENSION.get(Path(name.removesuffix(".gz")).suffix.lower())
-
-
-def refuse_unused_settings(declaring: Sequence[tuple[str, type]], parts: set[str]) -> None:
-    """Raise Misuse for a flag that belongs only to formats that take no part."""
-    ctx = click.get_current_context()
-    used_settings = [settings for heading, settings in declaring if heading in parts]
-    used_names = {field.name for settings in used_settings for field in declared(settings)}
-    for heading, settings in declaring:
-        for field in declared(settings):
-            is_given = ctx.get_parameter_source(field.name) is ParameterSource.COMMANDLINE
-            if is_given and field.name not in used_names:
-                flag = "--" + field.name.replace("_", "-")
-                raise Misuse(f"{flag} is a setting of {heading}, which takes no part here")

@@ -17,10 +17,11 @@ from eventlog.core.plurals import quantity
 from eventlog.core.settings import declared
 from eventlog.opening.comparing_settings import MODES
 from eventlog.opening.config import Config
-from eventlog.opening.open_log import log_address, naming_rights, opened
+from eventlog.opening.open_log import naming_rights, opened, place_of_log
 from eventlog.opening.publisher_settings import TablePublishing
 from eventlog.opening.publisher_tables import read_tables
 from eventlog.sql.capture import track
+from eventlog.sql.capture.track_record import read_record
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed, read_url
 from eventlog.sql.dialects import DIALECTS, dialect_named, dialect_of
@@ -88,7 +89,7 @@ def install(
 
     A log that exists is attached: it is left as it is, and only the further tables are made.
     """
-    place = log_address(config)
+    place = place_of_log(config)
     if sql:
         log = place.log(dialect_named(dialect or _dialect_of(config)))
         if mode and not grants:
@@ -115,12 +116,13 @@ def install(
         print_line(_what_was_done(connection, log, done, attached))
         if done and not attached:
             _warn_of_others(catalogue, log)
+        has_triggers = not attached or any(read_record(connection, log))  # or gets them by `track`
     if attached:
         try:
             read_tables(engine, log, config)
         except EventlogError as fault:  # for which `check` and `run` will refuse the log
             print_sentence(str(fault))
-    if owner.almighty:
+    if owner.almighty and has_triggers:
         print_line(
             "its triggers run as a superuser, the owner of the log: fine for a test,"
             " else let a role of its own install it (docs/databases/postgresql.md)"
@@ -189,7 +191,7 @@ def uninstall(
     discard: bool,
 ) -> None:
     """Drop the event log and its further tables; an attached log stays."""
-    place = log_address(config)
+    place = place_of_log(config)
     if sql:
         log = place.log(dialect_named(dialect or _dialect_of(config)))
         write_output(migrate.uninstall_script(log, attached=attach))

@@ -128,11 +128,14 @@ def until_signal() -> Iterator[RunLength]:
 def exit_if_refused(
     report: Report, singular: str = "bad record was left out", plural: str = "bad records were left out"
 ) -> None:
-    """Print how many records are bad, and exit with 1 if there are any, with 2 if a file is bad."""
+    """Print how many records are bad, and exit with 1 if there are any, with 2 if a file is bad.
+
+    One bad file has a line of its own already.
+    """
     records = report.refused - report.bad_files
     if records:
         print_sentence(quantity(records, singular, plural))
-    if report.bad_files:
+    if report.bad_files > 1:
         print_sentence(f"{quantity(report.bad_files, 'file')} could not be read to its end")
     if report.refused:
         sys.exit(2 if report.bad_files else 1)

@@ -25,6 +25,7 @@ from eventlog.opening.config import Config, read_config
 from eventlog.opening.publisher_settings import (
     DaemonSettings,
     DatabaseSettings,
+    LookSettings,
     PublisherSettings,
     SessionSettings,
     SourceSettings,
@@ -39,8 +40,9 @@ logger = logging.getLogger("eventlog.settings")
 Declarations = tuple[tuple[str, type], ...]
 
 DATABASE: Declarations = (("the database", DatabaseSettings),)
+LOOKING: Declarations = (*DATABASE, ("looks", LookSettings))
 READING: Declarations = (
-    *DATABASE,
+    *LOOKING,
     ("the tables", TablePublishing),
     ("their database", SourceSettings),
     ("the log", Rules),

@@ -341,3 +341,17 @@ def refuse_flags(names: Container[str], reason: str) -> None:
         is_given = ctx.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
         if is_given and parameter.name in names:
             raise Misuse(f"{parameter.opts[0]} {reason}")
+
+
+def refuse_unused_settings(declaring: Sequence[tuple[str, type]], parts: set[str]) -> None:
+    """Raise Misuse for a flag that belongs only to formats or sinks that take no part."""
+    ctx = click.get_current_context()
+    used_settings = [settings for heading, settings in declaring if heading in parts]
+    used_names = {field.name for settings in used_settings for field in declared(settings)}
+    for heading, settings in declaring:
+        for field in declared(settings):
+            is_given = ctx.get_parameter_source(field.name) is ParameterSource.COMMANDLINE
+            if is_given and field.name not in used_names:
+                flag = "--" + field.name.replace("_", "-")
+                here = ", ".join(name for name, _ in declaring if name in parts)
+                raise Misuse(f"{flag} is a setting of {heading}, which takes no part here; what does: {here}")

@@ -25,7 +25,7 @@ def preview(config: Config) -> None:
     from eventlog.publisher import batches  # what publishes takes a while to load
     from eventlog.publisher.preparation import chosen_kind, make_reader
 
-    with opened_as_published(config) as (config, store):
+    with opened_as_published(config, to_look=True) as (config, store):
         xds = config.build(XdsSettings)
         reader, choice = make_reader(config, store), config.build(PublisherSettings).choice()
         reading = store.read(lambda snapshot: reader.preview(snapshot, choice))

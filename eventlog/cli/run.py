@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import re
 import threading
@@ -13,12 +14,13 @@ import click
 
 from eventlog.cli.log_options import publisher_options
 from eventlog.cli.options import SettingsCommand
+from eventlog.cli.preflight import refuse_contradictions
 from eventlog.core.errors import Misuse
 from eventlog.core.plurals import quantity
 from eventlog.core.settings import build
 from eventlog.files.signals import Signals
 from eventlog.opening.config import Config
-from eventlog.opening.publisher_settings import DaemonSettings, DatabaseSettings, SessionSettings
+from eventlog.opening.publisher_settings import DatabaseSettings, SessionSettings
 from eventlog.sinks import check_sink, sink_kind
 from eventlog.web.monitor import CLOSING, MonitorSettings
 
@@ -36,18 +38,18 @@ def run(once: bool, config: Config) -> None:
 
     Several publishers may run: one publishes, the others take over when its session ends.
     """
-    from eventlog.opening.open_log import log_address
+    from eventlog.opening.log_address import address_of_log
+    from eventlog.opening.open_log import place_of_log
     from eventlog.publisher.daemon import Daemon  # what publishes takes a while to load
     from eventlog.publisher.monitor import Monitor
     from eventlog.publisher.tracing import tracing
 
-    check_sink(config.build(SessionSettings).sink, config.values)
-    if not config.build(DaemonSettings).disable:
-        log_address(config).address()
     signals = Signals()
-    monitor = Monitor()
-
+    monitor = Monitor(address_of_log(config))
     daemon = Daemon(config, signals, once=once, monitor=monitor)
+    refuse_contradictions(config)
+    check_sink(config.build(SessionSettings).sink, config.values)
+    place_of_log(config).address()
     spans = tracing(config.build(DatabaseSettings).log_table, config.build(SessionSettings).sink)
     with signals.caught(), spans as monitor.tracing, serving(config, monitor) as port:
         logger.info(announcement(config, port))
@@ -69,7 +71,7 @@ def run(once: bool, config: Config) -> None:
 def serving(config: Config, monitor: Monitor) -> Iterator[int | None]:
     """The port of /metrics, /healthz, /readyz and the status page is open while the block runs.
 
-    Yield its number, None where none is wanted.
+    Yield its number, None where none is wanted, and where another process has it: publishing goes on.
     """
     settings = config.build(MonitorSettings)
     host, port = settings.monitor_host, settings.monitor_port
@@ -86,7 +88,13 @@ def serving(config: Config, monitor: Monitor) -> Iterator[int | None]:
             app = monitor_app(monitor, page_data, host)
             address = stack.enter_context(serve(app, host, port, PausingConnection))
         except OSError as fault:
-            raise Misuse(f"{host}, port {port} (the setting monitor-port): {fault.strerror}") from fault
+            words = f"{host}, port {port} (the setting monitor-port): {fault.strerror}"
+            if fault.errno != errno.EADDRINUSE:
+                raise Misuse(words) from fault
+            monitor.no_page = words
+            logger.warning("%s; this publisher has no status page, /metrics, /healthz and /readyz", words)
+            yield None
+            return
         stack.callback(ended.set)
         if settings.readers:
             logging.getLogger("eventlog.monitor").warning("%s: %s", settings.readers, CLOSING)

@@ -15,7 +15,7 @@ from eventlog.cli.terminal import print_line, print_sentence, write_output
 from eventlog.core.each_table import do_each
 from eventlog.core.errors import Misuse
 from eventlog.opening.config import Config
-from eventlog.opening.open_log import log_address, naming_rights
+from eventlog.opening.open_log import OF_OWNER, naming_rights, place_of_log
 from eventlog.opening.sent_documents import has_whole_seconds
 from eventlog.slot.slot_tables import refuse_slot
 from eventlog.sql.capture import readers
@@ -97,7 +97,7 @@ def _types(numbers: tuple[int | None, ...]) -> click.Choice[str]:
     help="with --dialect: the tables file",
 )
 @database_options
-@naming_rights()
+@naming_rights(OF_OWNER)
 def track(
     tables: tuple[str, ...],
     insert: str,
@@ -135,7 +135,7 @@ def track(
     )
     if (reader is None) != (identity is None):
         raise Misuse("--for and --identity go together: the column names an object of the table")
-    place = log_address(config)
+    place = place_of_log(config)
     if reader is not None:
         refuse_flags(_OF_THE_LOG, "is of the log, and --for writes none")
         _track_for_reader(place.connect(), reader, tables, identity, sql)
@@ -170,22 +170,31 @@ def track(
 @_tables
 @_reader
 @_sql
+@click.option("--discard", is_flag=True, help="even where rows are not published yet")
 @database_options
-@naming_rights()
+@naming_rights(OF_OWNER)
 def untrack(
     tables: tuple[str, ...],
     reader: str | None,
     sql: bool,
+    discard: bool,
     config: Config,
 ) -> None:
-    """Log the changes of TABLES no longer; rows that are logged already stay."""
-    place = log_address(config)
+    """Log the changes of TABLES no longer; rows that are logged already stay.
+
+    A publisher does not read a table that is not tracked, so rows that are not published are asked about.
+    """
+    place = place_of_log(config)
     engine = place.connect()
     if reader is not None:
         _track_for_reader(engine, reader, tables, None, sql)
         return
     log = place.find(engine)
-    _do_each(tables, lambda table: _untrack(engine, log, table, sql), _WRITTEN if sql else "untracked")
+
+    def act(table: str) -> None:
+        _untrack(engine, log, table, sql, discard)
+
+    _do_each(tables, act, _WRITTEN if sql else "untracked")
 
 
 def _do_each(tables: Sequence[str], act: Callable[[str], object], done: str) -> None:
@@ -233,12 +242,12 @@ def _is_logged(choice: Choice, name: str) -> bool:
     return chosen and name.lower() not in map(str.lower, choice.without)
 
 
-def _untrack(engine: Engine, log: Log, table: str, sql: bool) -> None:
+def _untrack(engine: Engine, log: Log, table: str, sql: bool, discard: bool) -> None:
     if sql:
         with engine.connect() as connection:
             write_output(tracking.script(log, tracking.plan_untrack(connection, log, table)))
         return
-    plan = tracking.untrack(engine, log, table)
+    plan = tracking.untrack(engine, log, table, discard=discard)
     print_line(f"{plan.table} {'is untracked' if plan.statements else 'was not tracked'}")
 
 

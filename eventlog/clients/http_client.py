@@ -3,7 +3,8 @@
 A timeout of a socket begins anew with every byte. So each of its calls gets what is left of the limit, and a
 slow server gains nothing by sending often.
 
-The connection is urllib3's, without its pool: a document costs 0.26 ms of CPU so, 0.31 with a pool of one.
+The connection is http.client's. urllib3's costs half as much CPU again for each document, and checks only one
+thing besides: whether an answer has its whole length, once. That check is here.
 """
 
 from __future__ import annotations
@@ -16,22 +17,20 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
+from email.message import Message
 from http import HTTPStatus
-from http.client import HTTPException, HTTPResponse
-from logging import ERROR, getLogger
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import SplitResult
 
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import HTTPError
-
 from eventlog.core.errors import EventlogError, Misuse, shortened
+from eventlog.files.ready import ready
 
 T = TypeVar("T")
 _PIECE = 1 << 16  # bytes
+_AT_ONCE = 0.01  # seconds for an answer that came while others were read
 _HUNG_UP = (BrokenPipeError, ConnectionResetError)
-
-getLogger("urllib3").setLevel(ERROR)  # it logs addresses with the secrets of their queries
+_FAULTS = (HTTPException, OSError, ValueError)
 
 
 class NoResponse(EventlogError):
@@ -47,7 +46,7 @@ class Response(NamedTuple):
 
     status: int
     reason: str
-    headers: Mapping[str, str]
+    headers: Message
     body: bytes  # up to a byte more than it may have
 
 
@@ -58,71 +57,101 @@ class HttpClient:
         self, address: SplitResult, seconds: float, max_bytes: int, context: ssl.SSLContext | None
     ) -> None:
         self._seconds, self._max_bytes = seconds, max_bytes
-        host = str(address.hostname)
-        self._connection = (
-            _LimitedConnection(host, address.port or 80)
-            if context is None
-            else _EncryptedConnection(host, address.port or 443, ssl_context=context)
-        )
+        self._connection = _LimitedConnection(str(address.hostname), address.port, context)
 
     def request(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Response:
-        """Return the answer, or raise NoResponse. Repeat it once on a kept connection that was closed.
+        """Return the answer, or raise NoResponse."""
+        self.begin(method, path, body, headers)
+        while (response := self.finish()) is None:
+            pass
+        return response
+
+    def begin(
+        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Send a request, or raise NoResponse; `finish` has the answer.
 
         A kept connection on which something is readable before the request is out of step, and is left.
         """
-        connection = self._connection
-        connection.until = time.monotonic() + self._seconds
-        is_kept, was_sent = connection.is_connected, False
-        while True:
-            try:
-                if not is_kept:
-                    connection.close()
-                    connection.connect()
-                was_sent = True
-                return self._exchange(method, path, body, headers)
-            except (HTTPError, HTTPException, OSError, ValueError) as fault:
-                connection.discard()
-                cause = _cause(fault)
-                if not (is_kept and isinstance(cause, _HUNG_UP)):
-                    raise NoResponse(self._words(cause, was_sent), was_sent) from fault
-                is_kept = False
+        self._request = method, path, body, headers or {}
+        self._connection.until = time.monotonic() + self._seconds
+        self._is_kept, self._was_sent = self._connection.is_connected, False
+        try:
+            self._send()
+        except _FAULTS as fault:
+            self._send_again(fault)
+
+    def finish(self) -> Response | None:
+        """Return the answer, or raise NoResponse. None if the request was sent again: a kept connection was
+        closed."""
+        self._connection.until = max(self._connection.until, time.monotonic() + _AT_ONCE)
+        try:
+            return self._receive()
+        except _FAULTS as fault:
+            self._send_again(fault)
+            return None
+
+    def is_answered(self) -> bool:
+        """Return whether an answer comes on a connection that is readable."""
+        return self._connection.is_answered()
+
+    def seconds_left(self) -> float:
+        """Return how long the answer may still take."""
+        return max(0.0, self._connection.until - time.monotonic())
+
+    def fileno(self) -> int:
+        """Return the descriptor on which the answer comes."""
+        return self._connection.sock.fileno()
 
     def close(self) -> None:
-        """End the connection."""
-        self._connection.close()
+        """End the connection, and what is under way on it."""
+        self._connection.discard()
 
-    def _exchange(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None
-    ) -> Response:
+    def _send(self) -> None:
         connection = self._connection
+        if not self._is_kept:
+            connection.close()
+            connection.connect()
+        self._was_sent = True
         with suppress(BrokenPipeError):  # a server may refuse a large body before it has read all
-            connection.request(method, path, body, headers, preload_content=False, decode_content=False)
+            connection.request(*self._request)
             connection.flush()
+
+    def _send_again(self, fault: Exception) -> None:
+        """Send the request on a new connection, if a kept one was closed; raise NoResponse otherwise."""
+        self._connection.discard()
+        if self._is_kept and isinstance(fault, _HUNG_UP):
+            self._is_kept = False
+            try:
+                return self._send()
+            except _FAULTS as next_fault:
+                self._connection.discard()
+                fault = next_fault
+        raise NoResponse(self._words(fault), self._was_sent) from fault
+
+    def _receive(self) -> Response:
+        connection = self._connection
         with closing(connection.getresponse()) as response:
             content = bytearray()
             while len(content) <= self._max_bytes and (piece := response.read1(_PIECE)):
                 content += piece
-                if response.length_remaining == 0:
+                if response.length == 0:
                     break
+            else:
+                if response.length and len(content) <= self._max_bytes:
+                    raise IncompleteRead(bytes(content), response.length)
         if len(content) > self._max_bytes or response.status == HTTPStatus.SWITCHING_PROTOCOLS:
             connection.close()
         reason = shortened(response.reason or "")
         return Response(response.status, reason, response.headers, bytes(content))
 
-    def _words(self, cause: BaseException, was_sent: bool) -> str:
+    def _words(self, cause: BaseException) -> str:
         if isinstance(cause, TimeoutError):
-            what = "complete answer" if was_sent else "connection"
+            what = "complete answer" if self._was_sent else "connection"
             return f"no {what} within {self._seconds:g} seconds"
         return shortened(str(cause)) or type(cause).__name__
-
-
-def _cause(fault: BaseException) -> BaseException:
-    """Return what an error of urllib3 was raised for."""
-    causes = (cause for cause in (fault.__cause__, *fault.args) if isinstance(cause, BaseException))
-    cause = next(causes, None)
-    return fault if cause is None else _cause(cause)
 
 
 class _LimitedConnection(HTTPConnection):
@@ -131,15 +160,30 @@ class _LimitedConnection(HTTPConnection):
     until = math.inf
     _incoming: _Incoming | None = None
 
+    def __init__(self, host: str, port: int | None, context: ssl.SSLContext | None) -> None:
+        self.default_port = (HTTPConnection if context is None else HTTPSConnection).default_port
+        super().__init__(host, port or self.default_port)
+        self._context = context
+        self._unsent: list[bytes] = []
+
     @property
     def is_connected(self) -> bool:
         """Return whether the connection is open, and nothing came that no request asked for."""
-        has_rest = self._incoming is not None and self._incoming.has_rest
-        return not has_rest and super().is_connected
+        if self.sock is None or (self._incoming is not None and self._incoming.has_rest):
+            return False
+        # bytes that are decrypted already are no longer seen at the socket
+        is_pending = isinstance(self.sock, ssl.SSLSocket) and self.sock.pending()
+        return not (is_pending or any(ready([self.sock])))
 
     def connect(self) -> None:
+        """Connect; each address of the name has its share of the time, and TLS what is left then."""
         self._incoming = None
+        addresses = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+        self.timeout = self.seconds_left() / len(addresses)
         super().connect()
+        self.sock.settimeout(self.seconds_left())
+        if self._context is not None:
+            self.sock = self._context.wrap_socket(self.sock, server_hostname=self.host.rstrip("."))
 
     def seconds_left(self) -> float:
         """Return the timeout of the next call of the socket."""
@@ -148,17 +192,10 @@ class _LimitedConnection(HTTPConnection):
             raise TimeoutError("the time is over")
         return seconds
 
-    def _new_conn(self) -> socket.socket:
-        """Connect; each address of the name has its share of the time, and TLS what is left then."""
-        addresses = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
-        self.timeout = self.seconds_left() / len(addresses)
-        connection = super()._new_conn()
-        connection.settimeout(self.seconds_left())
-        return connection
-
     def request(self, *args: Any, **settings: Any) -> None:
-        self._unsent: list[bytes] = []
+        self._unsent.clear()
         super().request(*args, **settings)
+        self._incoming = _Incoming(self)
 
     def send(self, data: Any) -> None:
         """Keep a part of the request for `flush`."""
@@ -172,9 +209,13 @@ class _LimitedConnection(HTTPConnection):
             self.sock.settimeout(self.seconds_left())
             self.sock.sendall(piece)  # its timeout is that of all bytes
 
+    def is_answered(self) -> bool:
+        """Return whether bytes of the answer are there. What is readable may be a ticket of TLS alone."""
+        assert self._incoming is not None
+        return self._incoming.look_ahead() if self._context is not None else True
+
     def response_class(self, *args: Any, **settings: Any) -> HTTPResponse:  # type: ignore[override]
-        self._incoming = _Incoming(self)
-        return _FinalResponse(self._incoming, *args[1:], **settings)  # type: ignore[arg-type]
+        return _WholeResponse(self._incoming, *args[1:], **settings)  # type: ignore[arg-type]
 
     def discard(self) -> None:
         """Close the connection, and what of an answer is not read."""
@@ -183,26 +224,32 @@ class _LimitedConnection(HTTPConnection):
             self._incoming.close()
 
 
-class _EncryptedConnection(_LimitedConnection, HTTPSConnection):
-    @property
-    def is_connected(self) -> bool:
-        # bytes that are decrypted already are no longer seen at the socket
-        return super().is_connected and not self.sock.pending()  # type: ignore[union-attr]
-
-
-class _FinalResponse(HTTPResponse):
-    """An answer after informational ones; http.client reads over 100 alone."""
+class _WholeResponse(HTTPResponse):
+    """An answer after informational ones, of one length; http.client reads over 100 alone."""
 
     def begin(self) -> None:
         super().begin()
         while self.status < HTTPStatus.OK and self.status != HTTPStatus.SWITCHING_PROTOCOLS:
             self.headers = None  # type: ignore[assignment]  # else nothing is read
             super().begin()
+        stated = ", ".join(self.headers.get_all("Content-Length", ()))
+        if "," in stated and not self.chunked:
+            length = _one_length(stated)
+            self.length = length if self.length is None else self.length
+
+
+def _one_length(stated: str) -> int:
+    """Return a length that an answer states several times (RFC 9110, 8.6); raise HTTPException otherwise."""
+    length, *further = {length.strip() for length in stated.split(",")}
+    if further or not length.isdecimal():
+        raise HTTPException(f"Content-Length has different values: {stated}")
+    return int(length)
 
 
 class _Incoming(io.RawIOBase):
     """The socket of a connection for HTTPResponse, with reads that end with the limit."""
 
+    _early_bytes = b""  # bytes that were read before the answer was asked for
     has_rest = False  # whether bytes after the end of the answer were read with it
     is_over = False  # whether no more is read
 
@@ -219,8 +266,23 @@ class _Incoming(io.RawIOBase):
     def readinto(self, buffer: Any) -> int | None:
         if self.is_over:
             return None
+        if self._early_bytes:
+            piece, self._early_bytes = self._early_bytes[: len(buffer)], self._early_bytes[len(buffer) :]
+            buffer[: len(piece)] = piece
+            return len(piece)
         self._socket.settimeout(self._connection.seconds_left())
         return self._file.readinto(buffer)
+
+    def look_ahead(self) -> bool:
+        """Return whether a read would take no time, because bytes are there or no more will come."""
+        self._socket.settimeout(0)
+        try:
+            self._early_bytes += self._socket.recv(_PIECE)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return False
+        except OSError:
+            pass  # the read has it again
+        return True
 
     def close(self) -> None:
         self._file.close()
@@ -238,7 +300,7 @@ class _Buffer(io.BufferedReader):
     def close(self) -> None:
         if not (self.closed or self.raw.closed):
             self.raw.is_over = True
-            self.raw.has_rest = bool(self.peek())
+            self.raw.has_rest = bool(self.raw._early_bytes or self.peek())
         super().close()
 
 
@@ -257,18 +319,25 @@ def authorization(user: str | None, password: str | None, token: str | None) -> 
 
 def tls_context(of: str, ca: str | None, cert: str | None) -> ssl.SSLContext:
     """Return the TLS context of a connection; the settings are those of `http`, or of another section."""
-    context = _loaded(f"{of}-ca {ca}", lambda: ssl.create_default_context(cafile=ca))
+    context = _loaded(
+        f"{of}-ca {ca}", "it holds no certificate", lambda: ssl.create_default_context(cafile=ca)
+    )
     if cert is not None:
-        _loaded(f"{of}-cert {cert}", lambda: context.load_cert_chain(cert, None, _no_password))
+        _loaded(
+            f"{of}-cert {cert}",
+            "it does not hold a certificate and its key",
+            lambda: context.load_cert_chain(cert, None, _no_password),
+        )
     return context
 
 
-def _loaded(setting: str, load: Callable[[], T]) -> T:
-    """Return what a certificate file contains; raise Misuse if it is none."""
+def _loaded(setting: str, lack: str, load: Callable[[], T]) -> T:
+    """Return what a certificate file contains; raise Misuse with what it lacks if it is none."""
     try:
         return load()
     except ssl.SSLError as fault:
-        raise Misuse(f"{setting}: it does not hold what it should, in PEM ({fault.reason})") from None
+        reason = f" ({fault.reason})" if fault.reason else ""
+        raise Misuse(f"{setting}: {lack}, in PEM{reason}") from None
     except (OSError, ValueError) as fault:
         raise Misuse(f"{setting}: {getattr(fault, 'strerror', None) or fault}") from None
 

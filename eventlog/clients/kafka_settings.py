@@ -98,6 +98,11 @@ class KafkaSettings(Brokers):
             raise Misuse("registry-user and registry-token are two ways to log in: give one")
         return (user, password or secret, "") if user else ("", "", token or secret)
 
+    @property
+    def brokers(self) -> str:
+        """The addresses by which the brokers are reached."""
+        return str(self.librdkafka("a topic")["bootstrap.servers"])
+
     def topic_of(self, schema: str | None, table: str) -> str:
         """Return the topic of a table's data messages."""
         if self.kafka_topics == "one":

@@ -6,6 +6,7 @@ is written, so that a failed run reads the same messages again.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -15,10 +16,11 @@ from confluent_kafka import (
     Consumer,
     KafkaError,
     KafkaException,
+    Producer,
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource  # type: ignore[attr-defined]
 
 from eventlog.clients.kafka_settings import KafkaSettings
 from eventlog.core.errors import EventlogError, Misuse, Refused
@@ -27,6 +29,7 @@ from eventlog.files.messages import message_at
 from eventlog.transactions.delivery import NotCopied
 from eventlog.transactions.topic_progress import PartitionOffsets
 
+logger = logging.getLogger("eventlog.kafka")
 T = TypeVar("T")
 
 _PATIENCE = 30.0  # seconds
@@ -38,6 +41,8 @@ _MOVING = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
 )
+_SILENT = (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
+_MOMENT = 3.0  # seconds without a broker that need no word
 _OF_MEMBERS = (  # of a group, by whose own members its offsets are kept
     KafkaError.UNKNOWN_MEMBER_ID,
     KafkaError.ILLEGAL_GENERATION,
@@ -119,9 +124,7 @@ class Topics:
         self._consumer.close()
 
     def _partitions(self, topic: str) -> list[TopicPartition]:
-        topic_metadata = call_brokers(
-            lambda: self._consumer.list_topics(topic, timeout=self._settings.kafka_timeout)
-        ).topics[topic]
+        topic_metadata = list_topics(self._consumer, self._settings, topic).topics[topic]
         if topic_metadata.error is not None:
             raise KafkaFault(f"topic {topic!r}: {topic_metadata.error.str()}")
         return [TopicPartition(topic, number) for number in sorted(topic_metadata.partitions)]
@@ -203,6 +206,23 @@ def call_brokers(call: Any) -> Any:
             if error.code() not in _MOVING or time.monotonic() > deadline:
                 raise kafka_fault(error) from None
             time.sleep(0.1)
+
+
+def list_topics(
+    client: Consumer | Producer, settings: KafkaSettings, topic: str | None = None
+) -> ClusterMetadata:
+    """Return what the brokers report of a topic, or of all; a wait and a fault name the brokers."""
+    brokers, seconds = settings.brokers, settings.kafka_timeout
+    for wait in (first := min(_MOMENT, seconds), seconds - first):
+        try:
+            answer: ClusterMetadata = call_brokers(lambda wait=wait: client.list_topics(topic, timeout=wait))
+            return answer
+        except KafkaFault as fault:
+            if fault.code not in _SILENT:
+                raise
+            if wait is first and seconds > first:
+                logger.warning("no broker answers at %s: waiting up to %g s", brokers, seconds)
+    raise KafkaFault(f"no broker answers at {brokers} (kafka-brokers) within {seconds:g} s")
 
 
 def open_client(kind: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:

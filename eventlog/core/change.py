@@ -52,6 +52,8 @@ Side = Value | Absent
 Key = tuple[tuple[str, Value], ...]
 Fact = bool | int | float | str | None | tuple["Fact", ...]
 Facts = tuple[tuple[str, Fact], ...]
+EVENT_PART: Final = "event_part"  # the fact about a change that shares its position: the end of its event-id,
+KEY_DIGEST: Final = "key"  # or this, which is for a digest of its key
 
 
 def one_or_many(values: tuple[Scalar, ...]) -> Side:

@@ -46,9 +46,9 @@ def max_deletes_setting() -> Any:
     """Return the setting for deletes without consent."""
     return setting(
         AUTO,
-        "how many objects of a table a poll with compare, or a run of apply, may delete: a number, or a"
-        f" percentage, which allows at least {ALWAYS_ALLOWED} (100%: any). Auto is {OF_A_POLL} where a poll"
-        f" infers the deletes, and {UNLIMITED} where a source has them",
+        "how many objects of a table a poll with compare, or a run of apply, may delete: a number or a"
+        f" percentage (at least {ALWAYS_ALLOWED} objects). Auto is {OF_A_POLL} where a poll infers deletes,"
+        f" and {UNLIMITED} (any) where a source has them",
         metavar="N|N%",
         check=DeleteLimit.read,
     )

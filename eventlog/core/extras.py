@@ -23,6 +23,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "avro": ("fastavro",),
     "informix": ("jpype",),
     "otel": ("opentelemetry",),
+    "lake": ("deltalake",),
 }
 
 

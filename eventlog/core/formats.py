@@ -188,4 +188,5 @@ class Format:
     folded: bool = False  # its rows are no changes by themselves: `pickup` folds them, and `read` refuses to
     remember: Callable[[Any, Any], Memory] | None = None  # the memory of settings, or of what was dumped
     takes_no_key: bool = False  # it can write changes without a key; the others refuse each of them
+    writes_utc: bool = False  # its records have the time of a change in UTC
     sheet: Sheet | None = None  # the sheet of a format that is written even without rows

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -15,6 +17,11 @@ def number(amount: float) -> str:
     if amount == int(amount):
         return f"{int(amount):,}".replace(",", " ")
     return number(round(amount)) if abs(amount) >= 100 else f"{amount:.3g}"
+
+
+def are(amount: int, noun: str) -> str:
+    """Return a number with its noun and verb: 1 row is, 2 rows are."""
+    return f"{number(amount)} {noun}" + (" is" if amount == 1 else "s are")
 
 
 def roughly(seconds: float) -> str:
@@ -31,6 +38,13 @@ def size(octets: int) -> str:
         if octets >= power:
             return f"{octets / power:.3g} {unit}"
     return quantity(octets, "byte")
+
+
+def clock_text(at: datetime | None, now: datetime) -> str:
+    """Return a time in UTC to the second, without the day if that is today."""
+    if at is None:
+        return "an unknown time"
+    return f"{at:%H:%M:%S} UTC" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def duration(seconds: float) -> str:

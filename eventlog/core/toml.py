@@ -22,7 +22,8 @@ def load(text: str) -> dict[str, Any]:
         document = tomllib.loads(text)
         _need_64_bits(document)
     except (ValueError, RecursionError) as fault:  # also of thousands of digits or brackets
-        raise InvalidDocument(str(fault)) from None
+        hint = ": a text is in quotes" if str(fault).startswith("Invalid value") else ""
+        raise InvalidDocument(f"{fault}{hint}") from None
     return document
 
 

@@ -72,8 +72,7 @@ def parse(data: bytes) -> etree._Element:
     if encoding is None:
         raise InvalidDocument("there is no document")
     parser = Parser(encoding)
-    for piece in scanner.pieces():
-        parser.feed(piece)
+    parser.feed(b"".join(scanner.pieces()))
     return parser.close()
 
 

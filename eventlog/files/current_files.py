@@ -15,7 +15,15 @@ from typing import NamedTuple, Self
 
 from eventlog.core import tablekey, values
 from eventlog.core.change import Change, Op
-from eventlog.core.errors import EventlogError, InvalidDocument, InvalidTables, Misuse, Refused
+from eventlog.core.errors import (
+    EventlogError,
+    InvalidDocument,
+    InvalidTables,
+    Misuse,
+    Refused,
+    UnknownTable,
+    similar,
+)
 from eventlog.core.formats import Cell, Row, Shape, Source, listed_columns
 from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import container_of, open_input, source_in
@@ -87,7 +95,12 @@ def load_current(tables: Tables, files: Iterable[tuple[str, str]], limits: Limit
     with ExitStack() as stack:
         current = stack.enter_context(CurrentFiles())
         for table_name, file_name in files:
-            current.load(keyed(tables, table_name), file_name, limits)
+            try:
+                table = keyed(tables, table_name)
+            except UnknownTable:
+                hint = similar(table_name, map(str, tables)) or " in the tables file"
+                raise Misuse(f"--current {table_name}: there is no such table{hint}") from None
+            current.load(table, file_name, limits)
         stack.pop_all()
     return current
 

@@ -59,6 +59,8 @@ def container_of(name: str, shape: Shape, container: str | None = None, flag: st
     extension = aliases.get((shape, extension), extension)
     if extension in legal:
         return extension
+    if Path(name).is_dir():
+        raise Misuse(f"{name} is a folder: name {'its files' if flag == '--as' else 'a file in it'}")
     raise Misuse(f"{name}: what does it hold? Name it with {flag}: {', '.join(legal)}")
 
 

@@ -27,14 +27,16 @@ def read(
     limits: Limits = LIMITS,
     number_of: Callable[[str], Any] = float,
     first_line: int = 0,
+    last_line: int | None = None,
 ) -> Iterator[Object | Refused]:
     """Yield the values: one a line, over several lines as pretty printers write them, or elements of an
     array.
 
-    `number_of` reads a number with a point or an exponent. `first_line` is how many lines precede.
+    `number_of` reads a number with a point or an exponent. `first_line` is how many lines precede. Values
+    that begin after `last_line` stay unread.
     """
     lines = _Lines(file, limits, decoder(number_of), first_line)
-    while line := lines.next():
+    while not lines.are_read_to(last_line) and (line := lines.next()):
         if not line.strip():
             continue
         number = lines.number
@@ -62,6 +64,16 @@ def decoder(number_of: Callable[[str], Any] = float) -> json.JSONDecoder:
     return json.JSONDecoder(parse_float=number_of, object_pairs_hook=_members)
 
 
+def decoded(data: bytes) -> Any:
+    """Return the value of a JSON text."""
+    return _load(decoder(), data)
+
+
+def _load(decoder: json.JSONDecoder, data: bytes) -> Any:
+    """Return the value of bytes, in UTF-8; what looks like UTF-16 to Python may be lines cut in two."""
+    return decoder.decode(data.removeprefix(_BOM).decode("utf-8", "surrogatepass"))
+
+
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
@@ -86,6 +98,10 @@ class _Lines:
         self._pushed_back: deque[bytes] = deque()
         self.number = number  # of the line that was read last
 
+    def are_read_to(self, last: int | None) -> bool:
+        """Return whether a line was read, and no line is to be read again."""
+        return last is not None and self.number >= last and not self._pushed_back
+
     def next(self) -> bytes:
         line = (
             self._pushed_back.popleft() if self._pushed_back else self._file.readline(self._limits.max_record)
@@ -96,7 +112,7 @@ class _Lines:
     def value(self, first: bytes) -> tuple[Any, bytes]:
         """Return the value that begins on a line, and its bytes; raise ValueError if there is none."""
         try:
-            return self._load(first), first
+            return _load(self._decoder, first), first
         except ValueError:
             following_lines = self._following_lines(first)
             if not following_lines:
@@ -105,7 +121,7 @@ class _Lines:
         try:
             if over := self._over_marks(joined):
                 raise ValueError(over)
-            return self._load(joined), joined
+            return _load(self._decoder, joined), joined
         except ValueError:
             self._pushed_back.extendleft(reversed(following_lines))
             self.number -= len(following_lines)
@@ -137,12 +153,6 @@ class _Lines:
                 pass
             return f"the line has over {max_bytes} bytes (the setting max-record)"
         return self._over_marks(line)
-
-    def _load(self, data: bytes) -> Any:
-        """Return the value of bytes, which are UTF-8: what Python guesses to be UTF-16 may be lines cut in
-        two.
-        """
-        return self._decoder.decode(data.removeprefix(_BOM).decode("utf-8", "surrogatepass"))
 
     def _over_marks(self, text: bytes) -> str:
         max_marks = self._limits.max_marks

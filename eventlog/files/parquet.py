@@ -51,6 +51,19 @@ def read_batches(
     return tuple(schema.names), _batches(by_dictionary, opened, name, groups)
 
 
+def plain_types(file: IO[bytes], name: str) -> dict[str, str]:
+    """Return the types of the columns; none if a column has texts so long that it is read by dictionary."""
+    parquet = _arrow().parquet
+    try:
+        metadata = parquet.read_metadata(file)
+        opened = parquet.ParquetFile(file, metadata=metadata, read_dictionary=_dictionary_columns(metadata))
+        if any(_long_columns(opened, group) for group in range(metadata.num_row_groups)):
+            return {}
+    except (ValueError, NotImplementedError, OSError) as fault:
+        raise InvalidDocument(f"{name}: {fault}") from fault
+    return {field.name: str(field.type) for field in metadata.schema.to_arrow_schema()}
+
+
 def row_groups(file: IO[bytes], at_least: int) -> Iterator[frozenset[int]]:
     """Yield consecutive row groups that have so many bytes together; none if the footer cannot be read."""
     parquet = _arrow().parquet

@@ -24,9 +24,11 @@ def remaining(life: Sequence[Step]) -> Sequence[Step]:
     if len(life) == 1 or all(step.type < 5 for step in life):
         return life
     if any(step.type in _ROW_EVENTS for step in life):
-        read = [step for step in life if not step.unread]
+        queried_columns = {step.column for step in life if step.type in _FIELD_EVENTS}
+        read = [step for step in life if not step.unread or step.column in queried_columns]
         winner = _winning_query_back(read, _ROW_EVENTS, read[0])
-        return sorted((winner, *(step for step in life if step.unread)))
+        unread = [step for step in life if step.unread and step.column not in queried_columns]
+        return sorted((winner, *unread))
     return _by_column(life)
 
 

@@ -311,18 +311,18 @@ def _query_field(of: NamedObject, entry: Entry, place: Place) -> Step:
     of.query_key()
     name, _, silence, exists, _ = of.reader.attributes[entry.column_name]
     if not exists:
-        return _query_nothing(of, entry, place, silence or f"table {of.table} has no column {name!r}")
+        return _query_nothing(of, entry, place, name, silence or f"table {of.table} has no column {name!r}")
     if unread := of.table.columns[name].unread:
         raise WrongRow(f"column {name} {unread}: no query-back has its value")
     return Step(place, entry, entry.event_type, of.reader.query_ops[entry.event_type], name, (), silence)
 
 
-def _query_nothing(of: NamedObject, entry: Entry, place: Place, silence: str) -> Step:
-    """Return a step without content that supersedes no rows with values of its column."""
+def _query_nothing(of: NamedObject, entry: Entry, place: Place, name: str, silence: str) -> Step:
+    """Return a step without content, which supersedes the rows with values of its column all the same."""
     if of.reader.refuses:
         raise UnknownColumn(of.reader.table, entry.column_name)
     number = entry.event_type
-    return Step(place, entry, number, of.reader.query_ops[number], "", (), silence)
+    return Step(place, entry, number, of.reader.query_ops[number], name, (), silence)
 
 
 def _whole_row(of: NamedObject, entry: Entry, place: Place) -> Step:

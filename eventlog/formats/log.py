@@ -263,4 +263,6 @@ _WRITERS: dict[Op, Callable[[Change, Table], Iterator[FieldRow]]] = {
 }
 
 
-FORMAT: Format = Format("log", Shape.ROWS, LogSettings, read, write, folded=True, sheet=SHEET)
+FORMAT: Format = Format(
+    "log", Shape.ROWS, LogSettings, read, write, folded=True, sheet=SHEET, writes_utc=True
+)

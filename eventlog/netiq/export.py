@@ -62,7 +62,7 @@ def _parse(name: str, data: bytes) -> etree._Element:
     try:
         root = parse(data)
     except InvalidDocument as fault:
-        raise NotAnExport(name, f"it is not read: {fault}") from fault
+        raise NotAnExport(name, f"it is no XML document: {fault}") from fault
     for options in root.iter(*_OPTIONS):
         if len(options) and options.find(".//definition") is None:
             raise NotAnExport(name, f"its {options.tag!s} hold no definition; export the driver again")

@@ -10,21 +10,29 @@ from sqlalchemy.engine import URL, Engine
 
 from eventlog.core.errors import Misuse
 from eventlog.opening.config import Config, statements
-from eventlog.opening.publisher_settings import DatabaseSettings
+from eventlog.opening.publisher_settings import DatabaseSettings, LookSettings
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.common import templates
-from eventlog.sql.common.dialect import Dialect
-from eventlog.sql.connect import ConnectionLost, DatabaseFailed, connect_to_log, read_url
+from eventlog.sql.common.dialect import Dialect, TimeLimits
+from eventlog.sql.connect import (
+    ConnectionLost,
+    DatabaseFailed,
+    connect_to_log,
+    dialect_at,
+    limited,
+    read_url,
+)
 from eventlog.sql.dialects import dialect_of
 from eventlog.sql.error_causes import blames_rights
 from eventlog.sql.log.binding import NoLog, bind
+from eventlog.sql.log.log_lock import naming_lock
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named
 from eventlog.sql.schema.migrate import demand_revision, exists
 
 
 class Denied(DatabaseFailed):
-    """the database refused: {0}; `eventlog install --sql --grants ROLE` prints the rights of a publisher"""
+    """the database refused: {0}; {1}"""
 
 
 @dataclass(frozen=True)
@@ -60,46 +68,60 @@ class LogPlace:
             return bind(connection, log, self.settings.layout) if exists(connection, log) else log
 
 
-def log_address(config: Config) -> LogPlace:
+def place_of_log(config: Config) -> LogPlace:
     """Return the place that the settings name."""
     return LogPlace(config.build(DatabaseSettings), config.columns)
 
 
-def open_store(config: Config, *, keep_open: int = 4) -> Store:
-    """Return the log that the settings name; the error names what it lacks."""
-    place = log_address(config)
+def open_store(config: Config, *, keep_open: int = 4, to_look: bool = False) -> Store:
+    """Return the log that the settings name, with the limits of a look if it is only looked at; the error
+    names what it lacks.
+    """
+    place, look_limit = place_of_log(config), config.build(LookSettings).look_limit
+    limits = TimeLimits(look_limit) if to_look else None
     engine = place.connect(keep_open=keep_open)
     try:
-        with engine.connect() as connection:
+        opening = engine if limits is None else limited(engine, dialect_at(engine), limits)
+        with opening.connect() as connection:
             log = Catalogue(connection).located(place.log(dialect_of(connection)))
-            demand_revision(connection, log)
-            try:
-                return Store(engine, bind(connection, log, place.settings.layout))
-            except NoLog:
-                exists(connection, log)  # MariaDB shows no table without a right on it, and refuses this
-                raise
+            with naming_lock(engine, log, limits):
+                demand_revision(connection, log)
+                try:
+                    bound = bind(connection, log, place.settings.layout)
+                except NoLog:
+                    exists(connection, log)  # MariaDB shows no table without a right on it, and refuses this
+                    raise
+        store = Store(engine, bound, look_limit)
+        return store.looking() if to_look else store
     except BaseException:
         engine.dispose()
         raise
 
 
 @contextmanager
-def opened(config: Config) -> Iterator[Store]:
-    """The log while the block runs; raise Denied if its user lacks a right."""
+def opened(config: Config, *, to_look: bool = False) -> Iterator[Store]:
+    """The log while the block runs, with the limits of a look if it is only looked at.
+
+    Raise Denied if its user lacks a right.
+    """
     with ExitStack() as stack, naming_rights():
-        store = open_store(config)
+        store = open_store(config, to_look=to_look)
         stack.callback(store.engine.dispose)
         yield store
 
 
+_OF_PUBLISHER = "`eventlog install --sql --grants ROLE` prints the rights of a publisher"
+OF_OWNER = "let the owner of the log and of the table give this command, or run what it prints with --sql"
+
+
 @contextmanager
-def naming_rights() -> Iterator[None]:
-    """Raise Denied if the user lacks a right for what the block does."""
+def naming_rights(remedy: str = _OF_PUBLISHER) -> Iterator[None]:
+    """Raise Denied with a remedy if the user lacks a right for what the block does."""
     try:
         yield
     except (DatabaseFailed, ConnectionLost) as fault:  # MariaDB refuses a connection to such a database
         if blames_rights(fault):
-            raise Denied(*fault.args) from fault.__cause__
+            raise Denied(*fault.args, remedy) from fault.__cause__
         raise
 
 

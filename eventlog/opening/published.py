@@ -142,6 +142,11 @@ class NothingPublished(EventlogError):
 or sync-tables, or track them"""
 
 
+class EmptySchema(NoSuchTable):
+    """sync-schema {0} has no table or view that is published: name another schema, or change \
+include-table-filter and exclude-table-filter"""
+
+
 def published(catalogue: Catalogue, log: Log, choice: TableChoice, *, compared: bool) -> list[Table]:
     """Return the published tables as the catalogue describes them, each once.
 

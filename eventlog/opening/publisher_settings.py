@@ -63,6 +63,19 @@ class DatabaseSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class LookSettings:
+    """The settings of what only looks at the log."""
+
+    look_limit: int = setting(
+        3,
+        "seconds that a look waits for a lock on the log; a statement of status, pages and metrics takes ten"
+        " times as many at most",
+        metavar="S",
+        within=(1, 3600),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class TablePublishing:
     """The settings for what may be queried back, and how it is published."""
 

@@ -18,7 +18,7 @@ from eventlog.core.publish_lists import read_lists, restrict
 from eventlog.core.tables import LOST, Column, Table, Tables
 from eventlog.core.values import Kind
 from eventlog.opening.config import Config, names
-from eventlog.opening.published import OnAbsent, TableChoice, published, readable_in, refer
+from eventlog.opening.published import EmptySchema, OnAbsent, TableChoice, published, readable_in, refer
 from eventlog.opening.publisher_settings import SourceSettings, TablePublishing, compiled
 from eventlog.sql.catalogue import Directory, NoSuchTable, open_catalogue
 from eventlog.sql.log.object_states import StateLost, TableState, kept_by_publisher
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("eventlog.publishing")
 
+_FILTERS = "include-table-filter and exclude-table-filter choose among the tables of sync-schema"
 _KEYLESS = (
     "it has no key that identifies its rows: give it one, remove it from sync-tables, or exclude it from "
     "sync-schema with exclude-table-filter"
@@ -64,15 +65,27 @@ def read_tables(
     def adapt(described: Sequence[Table], dialect: str) -> Tables:
         return Tables([with_former(_adapt(t, described, settings), bases or {}) for t in described], dialect)
 
-    named, passes = names(settings.sync_tables), _filter(settings)
-    choice = TableChoice(named, settings.sync_schema, passes, settings.sync_children, leave_out)
+    def demand_schema() -> None:
+        """Report a schema without tables that pass, unless its tables may be gone."""
+        had_objects = any(base.objects for base in (bases or {}).values())
+        if settings.sync_schema is None or schema_filter.has_passed or had_objects:
+            return
+        empty = EmptySchema(settings.sync_schema)
+        if absent is None:
+            raise empty
+        absent(settings.sync_schema, empty)
+
+    named, schema_filter = names(settings.sync_tables), SchemaFilter(settings)
+    choice = TableChoice(named, settings.sync_schema, schema_filter, settings.sync_children, leave_out)
     source = source_of(config)
     if source is None:
         with open_catalogue(engine) as catalogue:
             described = published(catalogue, log, choice, compared=compared)
+            demand_schema()
             adapted = adapt(described, log.dialect.name)
             return _with_sections(adapted, config, Directory(catalogue).existing, absent_tables)
     described = source.published(choice)
+    demand_schema()
     adapted = adapt(described, source.dialect)
     return _with_sections(adapted, config, source.existing, absent_tables)
 
@@ -157,19 +170,21 @@ def read_readable(engine: Engine, log: Log, tables: Iterable[Table]) -> dict[Tab
         return {table: readable_in(catalogue, table) for table in tables if table.key}
 
 
-def _filter(settings: TablePublishing) -> Callable[[str], bool]:
-    """Return a filter for the tables of sync-schema, by name."""
-    if settings.sync_schema is None and (settings.include_table_filter or settings.exclude_table_filter):
-        raise Misuse("include-table-filter and exclude-table-filter choose among the tables of sync-schema")
-    filters = (settings.include_table_filter, settings.exclude_table_filter)
-    included, excluded = (None if text is None else compiled(text) for text in filters)
+class SchemaFilter:
+    """A filter for the tables of sync-schema, by name, which remembers whether one passed."""
 
-    def passes(name: str) -> bool:
-        return (included is None or included.fullmatch(name) is not None) and not (
-            excluded is not None and excluded.fullmatch(name)
-        )
+    def __init__(self, settings: TablePublishing) -> None:
+        filters = (settings.include_table_filter, settings.exclude_table_filter)
+        if settings.sync_schema is None and any(filters):
+            raise Misuse(_FILTERS)
+        self._included, self._excluded = (None if text is None else compiled(text) for text in filters)
+        self.has_passed = False
 
-    return passes
+    def __call__(self, name: str) -> bool:
+        is_included = self._included is None or self._included.fullmatch(name) is not None
+        passes = is_included and not (self._excluded is not None and self._excluded.fullmatch(name))
+        self.has_passed = self.has_passed or passes
+        return passes
 
 
 def _adapt(table: Table, published: Iterable[Table], settings: TablePublishing) -> Table:

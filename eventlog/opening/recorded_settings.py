@@ -83,9 +83,11 @@ def _read(column: dict[str, Any]) -> Column:
 
 
 @contextmanager
-def opened_as_published(config: Config) -> Iterator[tuple[Config, Store]]:
-    """The log while the block runs, and our settings; where they are open, those of its publisher."""
-    with opened(config) as store:
+def opened_as_published(config: Config, *, to_look: bool = False) -> Iterator[tuple[Config, Store]]:
+    """The log while the block runs, for looks if it is only looked at, and our settings; where they are open,
+    those of its publisher.
+    """
+    with opened(config, to_look=to_look) as store:
         yield with_recorded(config, store), store
 
 

@@ -32,24 +32,25 @@ from eventlog.fold import Fate, ObjectName, Outcome
 from eventlog.opening.config import Config
 from eventlog.opening.publisher_settings import PublisherSettings
 from eventlog.operate.notice_sentences import sentence_of
+from eventlog.operate.tries import LOST, NO_ANSWER, all_tries, moment, try_words
 from eventlog.publisher.fold import PickUpFold
 from eventlog.publisher.preparation import make_reader
 from eventlog.publisher.reading import FoldedPickUp
+from eventlog.sql.log.failure_reasons import NO_REASON
 from eventlog.sql.log.leader_transaction import WaitingEvent
-from eventlog.sql.log.log_admin import NO_REASON, FailedRow, FailureFilter
+from eventlog.sql.log.log_admin import FailedRow, FailureFilter
 from eventlog.sql.log.log_record import (
     BACKLOG,
     Notice,
     NoticeKind,
     RecordedRow,
-    Try,
 )
 from eventlog.sql.log.pending import LogCells
+from eventlog.sql.log.row_tries import FAILED_ANSWERS, Try
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.status.log_status import LogStatus, read_log_status
 from eventlog.status.verdict import obstacle_of
-from eventlog.xds.answers import Level
 
 PAGE = 10_000  # pending rows read at a time
 ON_RECORD = 1_000  # rows that are looked up on record at a time
@@ -70,7 +71,7 @@ class RowAccount(NamedTuple):
     outcome: Outcome  # what became of it, or becomes of it
     obstacle: str = ""  # why it does not go at present; empty if it is handled, or if nothing stops it
     sendings: Sequence[RecordedRow] = ()  # its documents as they are on record, oldest first
-    tries: Sequence[Try] = ()  # of its event, if it was tried more than once
+    tries: Sequence[Try] = ()  # none if it succeeded at once
     failure: FailedRow | None = None
     deeds: Sequence[Notice] = ()  # what people did with it, newest first
 
@@ -195,18 +196,6 @@ def read_object(config: Config, store: Store, table: str, key: str, limit: int) 
     return ObjectAccount(rows, words)
 
 
-def moment(at: datetime | None) -> str:
-    """Return a time of the database's clock for people."""
-    return "an unknown time" if at is None else f"{at:%Y-%m-%d %H:%M:%S}Z"
-
-
-def try_words(answered: Try) -> str:
-    """Return an answer to an event that was tried more than once, for people."""
-    status = answered.status
-    words = f": {status.text}" if status.text else ""
-    return f"try {answered.number}: {status.level.name.lower()}{words}"
-
-
 def waiting_events(store: Store) -> dict[ObjectName, WaitingEvent]:
     """Return the events that wait for a retry, by their objects."""
     return {event.object: event for event in store.waiting(EVER, _MOST_WAITING)}
@@ -268,10 +257,7 @@ class _Judge:
         for row, recorded in chain.from_iterable(batch.rows() for batch in batches):
             if row in ids:
                 sendings[row].append(recorded)
-        tries, deeds = defaultdict[int, list[Try]](list), defaultdict[int, list[Notice]](list)
-        for answered in chain.from_iterable(batch.tries() for batch in batches):
-            for row in ids.intersection(answered.rows):
-                tries[row].append(answered)
+        tries, deeds = record.tries_of(ids), defaultdict[int, list[Notice]](list)
         for notice in record.notices_about(ids):
             for row in ids.intersection(notice.record_ids):
                 deeds[row].append(notice)
@@ -288,7 +274,8 @@ class _Judge:
                 sendings[row].append(self._remembered[row])
             hides = bool(entry.old_value or entry.new_value) and not self._leaves(entry)
             shown = entry._replace(old_value=None, new_value=None) if hides else entry
-            yield RowAccount(shown, hides, outcome, obstacle, sendings[row], tries[row], failure, deeds[row])
+            own_tries = all_tries(tries.get(row, ()), sendings[row])
+            yield RowAccount(shown, hides, outcome, obstacle, sendings[row], own_tries, failure, deeds[row])
 
     def _superseded(
         self, page: Iterable[Entry], sendings: Mapping[int, Sequence[RecordedRow]]
@@ -417,7 +404,7 @@ def _failed(failure: FailedRow | None) -> Outcome:
 
 
 def _sent(entry: Entry, sending: RecordedRow, superseded: Mapping[int, Outcome]) -> Outcome:
-    document, event, settled_at, _ = sending
+    document, event, settled_at, *_ = sending
     if event is None and document == BACKLOG:
         return Outcome(Fate.SENT, f"by a backlog, finished at {moment(settled_at)}; its output has the event")
     if event is None:
@@ -451,37 +438,64 @@ def deeds_of(rows: Iterable[RowAccount]) -> list[Notice]:
     return sorted(deeds, key=lambda deed: str(deed.at), reverse=True)
 
 
+class TryLine(NamedTuple):
+    """A try, or what a person did between two."""
+
+    at: datetime
+    number: str  # of the try; empty for what a person did
+    what: str  # the answer, or what was done
+    words: str
+
+
+def try_lines(rows: Iterable[RowAccount]) -> list[TryLine]:
+    """Return the tries of rows, each once, and what people did, oldest first; nothing without a try."""
+    rows = list(rows)
+    every_try = dict.fromkeys(each for row in rows for each in row.tries)
+    lines = [TryLine(each.at, str(each.number), each.answer, each.words) for each in every_try]
+    if lines:
+        deeds = ((deed.at, deed.kind, deed.person) for deed in deeds_of(rows))
+        lines += (TryLine(at, "", kind, f"by {person}") for at, kind, person in deeds if at is not None)
+    return sorted(lines, key=lambda line: line.at)
+
+
 def _lines_of(rows: Sequence[RowAccount]) -> Iterator[ObjectLine]:
     """Yield what happened to rows: answers, tries, failures, and what people did, each once."""
     tries = dict.fromkeys(chain.from_iterable(row.tries for row in rows))
-    yield from (
-        ObjectLine(_time(answered.at), f"event {answered.event_id}", try_words(answered))
-        for answered in tries
-    )
-    yield from _answers_of(rows, {(t.event_id, t.number) for t in tries if t.status.level is Level.RETRY})
-    for failure in (row.failure for row in rows if row.failure is not None):
+    yield from _answers_of(rows, {(each.batch, each.event_id): each for each in tries})
+    for answered in tries:
+        what = f"event {answered.event_id}" if answered.event_id else "no event"
+        yield ObjectLine(_time(answered.at), what, try_words(answered))
+    for failure in (row.failure for row in rows if row.failure is not None and not _has_failed_try(row)):
         words = f"failed{_tries(failure.tries)}: {failure.why}"
         yield ObjectLine(_time(failure.failed_at), f"row {failure.record_id}", words)
     for deed in deeds_of(rows):
         yield ObjectLine(_time(deed.at), deed.kind, f"by {deed.person}: {sentence_of(deed)}")
 
 
-def _answers_of(rows: Iterable[RowAccount], repeated: set[tuple[str, int]]) -> Iterator[ObjectLine]:
+def _has_failed_try(row: RowAccount) -> bool:
+    """Return whether the failure of a row is its last try."""
+    return bool(row.tries) and row.failure is not None and row.tries[-1].answer in FAILED_ANSWERS
+
+
+def _answers_of(
+    rows: Iterable[RowAccount], tries: Mapping[tuple[int, str | None], Try]
+) -> Iterator[ObjectLine]:
     """Yield what is on record of the events of rows, each of their parts once for each try.
 
     What a slow receiver has not answered after a while is on record again, in the next batch. A try that was
     to be repeated has a line of its own.
     """
     lines: dict[tuple[object, ...], ObjectLine] = {}
-    for document, event, at, has_answer in chain.from_iterable(row.sendings for row in rows):
-        if event is None or (event.run_id, event.tries + 1) in repeated:
+    for document, event, at, has_answer, batch in chain.from_iterable(row.sendings for row in rows):
+        own_try = None if event is None else tries.get((batch, event.run_id))
+        if event is None or (own_try is not None and own_try.answer in ("retry", NO_ANSWER)):
             continue
         named = f"{'rows' if event.rows[1:] else 'row'} {', '.join(map(str, event.rows))}"
         answer = "on its way" if at is None else f"answered{_tries(event.tries + 1)}"
-        answer = answer if has_answer else "it may have left, and no answer came"
+        answer = answer if has_answer else LOST
         words = f"{named}, document {document}, {answer}"
         line = ObjectLine(_time(at), f"event {event.run_id}", words)
-        lines[event.run_id, event.tries + 1, event.part, has_answer] = line
+        lines[event.run_id, event.tries + 1, event.part, has_answer, own_try] = line
     yield from lines.values()
 
 

@@ -24,7 +24,12 @@ def comparing_findings(store: Store, config: Config, tables: Tables) -> Iterator
     if config.build(ComparingSettings).publication_mode != "compare":
         return
     from eventlog.compare.polling import why_here  # Arrow takes a while to load
+    from eventlog.publisher.comparison import tracked_tables
 
+    for name in tracked_tables(config, store):
+        words = "triggers log its changes, and a publisher that compares it would send each of them again"
+        remedy = "publish with publication-mode trigger, or drop the triggers once all rows are published:"
+        yield Finding(name, words, remedy, commands=(Remedy.UNTRACK.command(TABLE=name),))
     yield from _state_findings(store)
     reported = {str(table) for table in tables if table.halted or not table.key}
     for finding in _dropped_tables(store, config, tables):

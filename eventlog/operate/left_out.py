@@ -5,7 +5,8 @@ from __future__ import annotations
 from eventlog.core.plurals import quantity
 from eventlog.opening.config import Config
 from eventlog.opening.publisher_settings import PublisherSettings
-from eventlog.operate.account import moment, waiting_events
+from eventlog.operate.account import waiting_events
+from eventlog.operate.tries import moment
 from eventlog.publisher.preparation import publishing_rules
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.store import Store

@@ -6,10 +6,13 @@ it would make a second add. A delete goes only if its object is still absent.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
+from secrets import token_hex
+from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from eventlog.core.entry import Cell, read_integer
@@ -65,12 +68,29 @@ class _Insert(NamedTuple):
     sent: bool  # some of its rows were sent
 
 
-def redrive_by(config: Config, store: Store, selection: FailureFilter, who: str) -> Redriven:
-    """Make the failed events of these rows new again for a person, by the settings."""
+def redrive_by(
+    config: Config, store: Store, selection: FailureFilter, who: str, condition: FailureFilter | None = None
+) -> Redriven:
+    """Make the failed events of these rows new again for a person, by the settings. The history has the
+    condition by which they were chosen, which is the selection itself if none is given.
+    """
     from eventlog.publisher.preparation import make_reader  # NumPy takes a while to load
 
     deletes = config.build(PublisherSettings).delete_from_log
-    return redrive(store, selection, make_reader(config, store), who, rows_are_deleted=deletes)
+    words = write_condition(condition or selection)
+    return redrive(store, selection, make_reader(config, store), who, words, rows_are_deleted=deletes)
+
+
+def write_condition(selection: FailureFilter) -> str:
+    """Return what each notice of one redrive has: a mark of its own, and the condition as options."""
+    options = {
+        "--table": selection.table,
+        "--because": selection.reason,
+        "--reason": selection.whole_reason,
+    }
+    condition = " ".join(f"{name} {quote(value)}" for name, value in options.items() if value)
+    condition = condition or ("" if selection.ids else "--all")
+    return json.dumps({"command": token_hex(8), "condition": condition})
 
 
 def redrive(
@@ -78,6 +98,7 @@ def redrive(
     selection: FailureFilter,
     reader: PickUpFold,
     who: str | None = None,
+    words: str | None = None,
     *,
     rows_are_deleted: bool = False,
 ) -> Redriven:
@@ -105,12 +126,12 @@ def redrive(
                     reasons.setdefault(reason, []).extend(row.record_id for row in event.rows)
                 else:
                     types |= event.types(rows_are_deleted)
-            rows += admin.redrive(types, who)
+            rows += admin.redrive(types, who, words)
     if unknown_ids := {*selection.ids} - seen_ids:
         with store.snapshot() as snapshot:
             present_ids = {read_integer(row[0]) for row in snapshot.rows(unknown_ids)}
         subject = "it" if len(present_ids) == 1 else "they"
-        why_not = f"{subject} did not fail{' like that' if selection.table or selection.reason else ''}"
+        why_not = f"{subject} did not fail{' like that' if selection != FailureFilter(selection.ids) else ''}"
         for row in sorted(unknown_ids):
             reasons.setdefault(why_not if row in present_ids else "not in the log", []).append(row)
     return Redriven(rows, tuple(StayReport(reason, tuple(ids)) for reason, ids in reasons.items()))
@@ -169,11 +190,11 @@ def _pages(store: Store, selection: FailureFilter) -> Iterator[list[int]]:
     after = 0
     while True:
         with store.admin() as admin:
-            page = [failed.record_id for failed in admin.failures(selection, PAGE, after)]
-        yield page
+            page = admin.failures(selection, PAGE, after)
+        yield [failed.record_id for failed in page if selection.matches(failed)]
         if len(page) < PAGE:
             return
-        after = page[-1]
+        after = page[-1].record_id
 
 
 def _events(admin: LogAdmin, ids: Sequence[int]) -> Iterator[_Event]:

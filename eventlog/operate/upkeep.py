@@ -22,6 +22,7 @@ from eventlog.sql.log.log_admin import FailedRow, FailureFilter, LogAdmin
 from eventlog.sql.log.log_record import Notice, NoticeKind
 from eventlog.sql.log.store import Store
 from eventlog.status.log_status import read_log_status
+from eventlog.status.verdict import State, verdicts_of
 
 PAGE = 1000  # rows of one transaction
 FAILED = (Letter.ERROR, Letter.FATAL)
@@ -53,17 +54,31 @@ class Retried(NamedTuple):
 
     rows: list[int]  # that go again now
     reports: list[str]  # of the rows that do not wait
+    tries_receiver: bool = False  # which is down, and is tried now
+    obstacle: str = ""  # why nothing goes at present all the same
 
 
 def retry_now(store: Store, ids: Sequence[int], who: str | None = None) -> Retried:
-    """Let the waiting events of these rows be sent now, or all of them without any; raise NotInLog for rows
-    that are nowhere.
+    """Let the waiting events of these rows be sent now; raise NotInLog for rows that are nowhere.
+
+    Without any rows all events are sent, and a receiver that is down is tried, also if it asked for a wait.
     """
     letters = demand_present(store, ids)
+    log_status = read_log_status(store, counted=False)
+    is_down = log_status.cycle.get("down") is not None
     with store.admin() as admin:
         rows = admin.try_now(ids or None, who)
+        if is_down and not ids:
+            admin.try_receiver(who)
     unmatched_ids = (row for row in ids if row not in rows)
-    return Retried(rows, [f"row {row} does not wait: its status is {letters[row]}" for row in unmatched_ids])
+    reports = [f"row {row} does not wait: its status is {letters[row]}" for row in unmatched_ids]
+    ends_wait = is_down and (not ids or (bool(rows) and log_status.cycle.get("wait") is None))
+    obstacles = (
+        verdict.obstacle
+        for verdict in verdicts_of(log_status)
+        if verdict.obstacle and not (ends_wait and verdict.state is State.RECEIVER_DOWN)
+    )
+    return Retried(rows, reports, ends_wait, next(obstacles, ""))
 
 
 def failures(store: Store, selection: FailureFilter) -> Iterator[FailedRow]:
@@ -72,7 +87,7 @@ def failures(store: Store, selection: FailureFilter) -> Iterator[FailedRow]:
     while True:
         with store.admin() as admin:
             page = admin.failures(selection, PAGE, after)
-        yield from page
+        yield from filter(selection.matches, page)
         if len(page) < PAGE:
             return
         after = page[-1].record_id
@@ -127,12 +142,21 @@ def check_table(config: Config, store: Store, name: str) -> None:
 
 
 def skip(
-    store: Store, ids: Sequence[int], reason: str, who: str | None = None, *, table: str | None = None
+    store: Store,
+    ids: Sequence[int],
+    reason: str,
+    who: str | None = None,
+    *,
+    table: str | None = None,
+    whole_reason: str | None = None,
 ) -> Skipped:
-    """Give rows up, each with its whole event, and keep why; with a table, only rows that failed in it."""
+    """Give rows up, each with its whole event, and keep why; with a table or the reason that rows failed for,
+    only those that failed so.
+    """
     unmatched_ids: Sequence[int] = ()
-    if table is not None:
-        matching = [row.record_id for row in failures(store, FailureFilter(tuple(ids), table))]
+    if table is not None or whole_reason is not None:
+        selection = FailureFilter(tuple(ids), table, whole_reason=whole_reason)
+        matching = [row.record_id for row in failures(store, selection)]
         unmatched_ids, ids = sorted({*ids}.difference(matching)), matching
     with store.admin() as admin:
         event_rows = whole_events(admin, ids)
@@ -143,7 +167,8 @@ def skip(
         rows_by_reason.setdefault(why_not, []).append(row)
     skipped = rows_by_reason.pop("", [])
     if unmatched_ids:
-        rows_by_reason[f"not a failed row of {table}"] = [*unmatched_ids]
+        of = f"of {table}" if whole_reason is None else "with that reason"
+        rows_by_reason[f"not a failed row {of}"] = [*unmatched_ids]
     reports = tuple(StayReport(why_not, tuple(rows)) for why_not, rows in rows_by_reason.items())
     return Skipped(len(skipped), tuple(sorted({*skipped}.difference(ids))), reports)
 

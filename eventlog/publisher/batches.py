@@ -53,6 +53,11 @@ class EventDocument(OutgoingDocument):
         before, after = self.table.around
         return f"{before}{event.text}{after}".removesuffix("\n")
 
+    @property
+    def event_ids(self) -> Iterable[str]:
+        """The event-ids of its events."""
+        return (event.event_id for event in self.events)
+
     @cached_property
     def items(self) -> Sequence[Item]:  # type: ignore[override]
         """The events as a sink needs them one by one."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from itertools import chain
+from shlex import quote
 from typing import Any
 
 from eventlog.compare.events import current_row_step, dump, dump_digests, in_chunks, step_of
@@ -22,6 +23,7 @@ from eventlog.compare.unchanged import UnchangedRows, can_sum
 from eventlog.core.delete_limit import OF_A_POLL, DeleteLimit
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.plurals import quantity
+from eventlog.core.remedies import Remedy
 from eventlog.core.tables import Table, Tables
 from eventlog.opening.comparing_settings import ComparingSettings
 from eventlog.opening.config import Config
@@ -36,6 +38,7 @@ from eventlog.opening.publisher_tables import (
 )
 from eventlog.opening.table_source import SourceView
 from eventlog.publisher.delete_brake import DeleteBrake
+from eventlog.sql.capture.track import tracked
 from eventlog.sql.catalogue import NoSuchTable
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
 from eventlog.sql.log.object_states import StateGone, StateLost, StateStep, TableState
@@ -54,6 +57,26 @@ _DROPPED = (
 
 class NothingToCompare(Misuse):
     """publication-mode is compare, and no table is published: name them in sync-tables or sync-schema"""
+
+
+class TrackedToo(Misuse):
+    """triggers log the changes of {0}, and a publisher that compares would send each of them again: publish \
+with publication-mode trigger, or give {1} once all rows are published"""
+
+
+def tracked_tables(config: Config, store: Store) -> list[str]:
+    """Return the tables whose changes triggers log, and which this publisher would compare."""
+    if source_of(config) is not None:
+        return []
+    with store.engine.connect() as connection:
+        # a log that a slot filled has tables on record without triggers
+        return tracked(connection, store.log, recorded=not store.log.dialect.sessions.has_slots)
+
+
+def refuse_tracked(config: Config, store: Store) -> None:
+    """Raise TrackedToo if triggers log tables that this publisher would compare."""
+    if names := tracked_tables(config, store):
+        raise TrackedToo(", ".join(names), f"`{Remedy.UNTRACK.template(TABLE=' '.join(map(quote, names)))}`")
 
 
 class ZeroCharacter(EventlogError):

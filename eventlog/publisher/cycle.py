@@ -103,6 +103,11 @@ class Publisher:
         """Return whether the receiver was down in the last cycle."""
         return self._was_down
 
+    @property
+    def latest_notice(self) -> int:
+        """The notice that somebody had left last when rows were last read."""
+        return self._log.latest_notice
+
     def refresh(self) -> None:
         """Read the tables again, because they may have changed."""
         self._log.refresh()

@@ -9,26 +9,28 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.errors import EventlogError, Misuse, shortened
 from eventlog.files.signals import Signals, StopRequested
 from eventlog.opening.config import Config
 from eventlog.opening.open_log import opened
 from eventlog.opening.publisher_settings import DaemonSettings, read_times
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.cycle_facts import POINT_EVERY
+from eventlog.publisher.lock_watch import watching_locks
 from eventlog.publisher.monitor import Monitor
-from eventlog.publisher.readiness import Readiness, now
+from eventlog.publisher.readiness import Readiness
 from eventlog.publisher.session import PublishingSession, check_session, checked_parts
 from eventlog.publisher.tally import CycleResult
 from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.log.leader import Holder, Leader
-from eventlog.sql.log.log_record import DamagedBatch
+from eventlog.sql.log.log_record import DamagedBatch, Notice, NoticeKind
 from eventlog.sql.log.position import IdsComeAgain
 from eventlog.sql.log.store import Store
 from eventlog.sql.schema.migrate import NewerLog, demand_newest
+from eventlog.status.log_watch import now
 
 logger = logging.getLogger("eventlog.daemon")
 
@@ -41,7 +43,9 @@ MINUTE = 60.0
 DAY = 86_400.0
 CLOCK_CHECK = 60.0  # seconds between two looks at the clock, because it may be set during a long sleep
 PAUSE_CHECK = 1.0  # seconds between two looks whether the pause is over
+ASKED_CHECK = 0.5  # seconds between two looks whether a person ended the wait for the receiver
 UNTIL_TIME_OF_DAY = math.inf  # seconds
+LONGEST_WORDS = 1_000  # characters of why a publisher stopped, in the history
 FIRST_WAIT = 0.5  # seconds after a fault; doubled each time
 
 
@@ -113,6 +117,8 @@ class Daemon:
     ) -> None:
         self._config = config
         self._settings = config.build(DaemonSettings)
+        if self._settings.disable:
+            raise Disabled
         self._name = f"{socket.gethostname()}, pid {os.getpid()}"
         self._signals = signals
         self._once = once
@@ -124,6 +130,7 @@ class Daemon:
         self._heard_at = 0.0  # when the receiver last got a document or a heartbeat
         self._paused = False
         self._due = math.inf  # the time of day at which a cycle is due
+        self._was_standby = False  # before the present leadership
         self._has_led = False  # before the first leadership a fault ends the daemon
 
     def run(self) -> None:
@@ -135,7 +142,7 @@ class Daemon:
                         self._publish(session)
             except StopRequested:
                 logger.info("stopped while it read: nothing of that was written")
-            except (ReceiverFatal, Disabled, IdsComeAgain, NewerLog, DamagedBatch):
+            except (ReceiverFatal, IdsComeAgain, NewerLog, DamagedBatch):
                 raise
             except EventlogError as fault:
                 self._recover(fault)
@@ -166,15 +173,13 @@ class Daemon:
                 self._heard_at = time.monotonic()
             if cycle.down:
                 logger.warning("no answer: %s; next try in %.1f s", cycle.down, wait.seconds)
-            self._sleep_after(session, wait)
+            self._sleep_after(session, cycle, wait)
             if wait.is_wakeable:
                 nap = min(nap * 4, float(self._settings.polling_interval))
 
     @contextmanager
     def _leading(self) -> Iterator[PublishingSession | None]:
         """Connect, wait, and lead while the block runs; None if a signal comes before."""
-        if self._settings.disable:
-            raise Disabled
         with opened(self._config) as store, self._monitored(store):
             leader = self._elected(store)
             if leader is None:
@@ -190,15 +195,39 @@ class Daemon:
                     self._has_led = True
                     monitor.leading(True)
                     try:
-                        yield session
+                        with self._on_record(store, leader):
+                            yield session
                     finally:
                         monitor.leading(False)
+
+    @contextmanager
+    def _on_record(self, store: Store, leader: Leader) -> Iterator[None]:
+        """Leave notices of the begin and the end of a leadership, unless it is that of one cycle."""
+        if self._once:
+            yield
+            return
+        kind = NoticeKind.TAKEOVER if self._was_standby else NoticeKind.START
+        self._note(store, kind, f"epoch {leader.epoch}")
+        why = "it was asked to stop"
+        try:
+            yield
+        except EventlogError as fault:
+            why = str(fault)
+            raise
+        finally:
+            with suppress(EventlogError):  # the database may be away
+                self._note(store, NoticeKind.STOP, why)
+
+    def _note(self, store: Store, kind: NoticeKind, words: str) -> None:
+        with store.admin() as admin:
+            admin.note(Notice(kind, who=self._name, words=shortened(words, LONGEST_WORDS)))
 
     @contextmanager
     def _monitored(self, store: Store) -> Iterator[None]:
         self._monitor.connected(store)
         try:
-            yield
+            with watching_locks(store, self._monitor.silent_seconds):
+                yield
         finally:
             self._monitor.connected(None)
 
@@ -219,6 +248,7 @@ class Daemon:
                 self._signals.sleep(STANDBY)
                 if self._signals.stop:
                     return None
+        self._was_standby = next_check > 0.0
         self._monitor.reached()
         return leader
 
@@ -269,8 +299,8 @@ class Daemon:
         if cycle.unread:
             raise TablesUnread("; ".join(f"{table}: {why}" for table, why in cycle.unread.items()))
 
-    def _sleep_after(self, session: PublishingSession, wait: Wait) -> None:
-        """Sleep until the next cycle is due, or until a writer wakes us."""
+    def _sleep_after(self, session: PublishingSession, cycle: CycleResult, wait: Wait) -> None:
+        """Sleep until the next cycle is due, or until a writer or a person wakes us."""
         if wait.is_wakeable:
             session.sleeper.announce()
             self._sleep(session, session.sleeper.sleep, wait.seconds)
@@ -278,8 +308,22 @@ class Daemon:
         session.sleeper.rise()
         if wait.seconds == UNTIL_TIME_OF_DAY:
             self._sleep_until(session)
+        elif cycle.down:
+            self._sleep_for_receiver(session, wait.seconds, was_asked_for=cycle.wait is not None)
         else:
             self._sleep(session, self._signals.sleep, wait.seconds)
+
+    def _sleep_for_receiver(self, session: PublishingSession, seconds: float, *, was_asked_for: bool) -> None:
+        """Sleep until the receiver is tried again, or until a person asks that what waits is sent now: all of
+        it, if the receiver asked for the wait.
+        """
+        until = time.monotonic() + seconds
+        while not self._signals.stop and (remaining := until - time.monotonic()) > 0:
+            self._sleep(session, self._signals.sleep, min(remaining, ASKED_CHECK))
+            with self._signals.interrupting():
+                if session.is_asked_again(only_all=was_asked_for):
+                    logger.info("the receiver is tried again: a person asked for it")
+                    return
 
     def _sleep_until(self, session: PublishingSession) -> None:
         """Sleep until the next time of day, also where the clock is set or the machine rests meanwhile."""
@@ -307,6 +351,7 @@ class Daemon:
                 return
             with self._signals.interrupting():
                 session.look()
+            self._monitor.alive(self._silence)
 
     def _recover(self, fault: EventlogError) -> None:
         """Connect again after a fault, without end; a fault of the first connection ends the daemon."""
@@ -314,6 +359,6 @@ class Daemon:
             raise fault
         self._failures += 1
         wait = growing_wait(self._failures, self._settings)
-        self._monitor.fault(str(fault), wait)
+        self._monitor.fault(fault, wait)
         logger.warning("%s; next try in %.1f s", fault, wait, extra={"fault": type(fault).__name__})
         self._signals.sleep(wait)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import inf
 
@@ -15,16 +15,16 @@ from eventlog.publisher.batches import EventDocument
 from eventlog.publisher.finish import BatchJournal
 from eventlog.publisher.tally import AnswerTally
 from eventlog.publisher.tracing import Tracing
-from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Recording, Reply, SendsTogether, Sink
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Recording, Reply, Sink
 from eventlog.sql.log.leader_transaction import NO_PRECONDITION, Precondition
 from eventlog.xds.documents import HEARTBEAT
 
 logger = logging.getLogger("eventlog.publisher")
 
 PATIENCE = 1.0  # seconds of answers that a crash may cost
-MAX_REASONS = 10  # of one outage
+MAX_REASONS = 200  # of one outage, which begins with two moments of up to 100 documents each
 MAX_DOCUMENTS = 500  # of one batch, fewer if they take longer than PATIENCE
-DOWN_AFTER = 2  # documents without an answer, one after another: the receiver is down
+DOWN_AFTER = 2  # moments without an answer, one after another: the receiver is down
 OUTAGE = 10.0  # seconds; in a shorter one events keep their waits, because they may be its cause
 
 
@@ -45,6 +45,40 @@ class CycleHooks:
         return nullcontext()
 
 
+class Departures:
+    """The documents of a batch as they leave. They end where nothing more may leave."""
+
+    def __init__(self, batch: Sequence[EventDocument], stopped: Callable[[], bool]) -> None:
+        self.batch = batch
+        self.count = 0  # of those that left
+        self.replied = 0  # of those whose replies are taken
+        self.is_over = False  # whether nothing more may leave
+        self._stopped = stopped
+        self._moment = 0  # documents that had left when one without an answer was noted
+
+    def __iter__(self) -> Iterator[EventDocument]:
+        for document in self.batch:
+            self.is_over = self.is_over or self._stopped()
+            if self.is_over:
+                return
+            self.count += 1
+            yield document
+
+    def begin_moment(self) -> bool:
+        """Return whether the document that was replied to last left after each fault before it was noted.
+
+        Documents that were under way together have no answer for one cause, so they are one moment.
+        """
+        is_later = self.replied > self._moment
+        self._moment = self.count if is_later else self._moment
+        return is_later
+
+    @property
+    def unreplied(self) -> Sequence[EventDocument]:
+        """Return the documents without a reply; those at the front may have left."""
+        return self.batch[self.replied :]
+
+
 class DocumentDelivery:
     """A sender of batches of documents, which remembers each batch before it leaves."""
 
@@ -58,12 +92,12 @@ class DocumentDelivery:
     ) -> None:
         self._sink = sink
         self._in_order = isinstance(sink, Recording)  # which stops at the first failure
-        self._sends_together = isinstance(sink, Recording | SendsTogether)
         self._journal = journal
         self._clock = clock
         self._control = control
         self._batch_size = MAX_DOCUMENTS  # documents that the receiver answers within PATIENCE
-        self._faults = 0  # documents without an answer, one after another
+        self._most_ahead = 1  # documents that ever left before the reply to the first of them was taken
+        self._faults = 0  # moments without an answer, one after another
         self._reasons: set[str] = set()  # of those since the receiver last answered
         self._former_reasons = {*former_outage}  # of the outage that the former leader saw last
         self._ended_reasons: set[str] = set()  # of an outage that is over; what waited for it is due
@@ -92,10 +126,10 @@ class DocumentDelivery:
         )
 
     def _fit_batches(self, reply_count: int, seconds: float) -> None:
-        """Fit the next batches to how long so many replies took after a first one. A sink that sends a batch
-        together has them at once, and keeps its large batches."""
+        """Fit the next batches to how long so many replies took after a first one. A batch is not smaller
+        than what leaves together, else fewer and fewer would."""
         if seconds > PATIENCE:
-            self._batch_size = max(1, int(reply_count * PATIENCE / seconds))
+            self._batch_size = max(self._most_ahead, int(reply_count * PATIENCE / seconds))
         elif reply_count + 1 >= self._batch_size and 2 * seconds < PATIENCE:
             self._batch_size = min(2 * self._batch_size, MAX_DOCUMENTS)
 
@@ -153,7 +187,8 @@ class DocumentDelivery:
         batch = self.under_new_names(batch)
         while batch:
             self._journal.advance(tally, batch, demand)
-            batch, demand = self._deliver_once(batch, tally), NO_PRECONDITION
+            with tally.delivering():
+                batch, demand = self._deliver_once(batch, tally), NO_PRECONDITION
             self.end_waits()
             if self.stopped(tally):
                 break
@@ -175,47 +210,50 @@ class DocumentDelivery:
         return document if number == 1 else document.under(name)
 
     def _deliver_once(self, batch: Sequence[EventDocument], tally: AnswerTally) -> Sequence[EventDocument]:
-        """Send a batch once and take the answers as they come. Return the documents that are still to go."""
+        """Send a batch once and take the reply to each document that left. Return those still to go."""
         unsent: list[EventDocument] = []  # of those with a reply
-        replied, halted, begun, first_reply = 0, False, time.monotonic(), 0.0
-        reply = ACCEPTED  # the last one
-        written, is_answered = begun, False  # when the journal wrote, and whether an answer came since
+        departures = Departures(batch, lambda: self.stopped(tally))
+        first_reply = 0.0
+        written, is_answered = time.monotonic(), False  # when the journal wrote; did an answer come since?
         unanswered: list[str] = []  # documents since then that may have left without an answer
         self._journal.begin_sending()
-        replies = self._control.tracing.deliver(self._sink, batch)
-        for document, reply in zip(batch, replies, strict=False):
-            unsent += self._note_reply(document, reply, tally)
+        for document, reply in zip(
+            batch, self._control.tracing.deliver(self._sink, departures), strict=False
+        ):
+            self._most_ahead = max(self._most_ahead, departures.count - departures.replied)
+            departures.replied += 1
+            departures.is_over = departures.is_over or (self._in_order and reply != ACCEPTED)
+            unsent += self._note_reply(document, reply, tally, departures)
             is_answered = is_answered or reply.is_answer
             unanswered += [document.name] if reply.fault is not None and reply.arrived else []
             self._control.replied(tally, self.down, self.outage)
             first_reply = first_reply or time.monotonic()
-            replied += 1
-            halted = halted or reply.halts or (self._in_order and reply != ACCEPTED)
-            if self.stopped(tally):
-                break
-            if replied < len(batch) and time.monotonic() > written + PATIENCE:  # else with the next batch
+            if departures.unreplied and time.monotonic() > written + PATIENCE:  # else with the next batch
                 self._journal.end_sending(unanswered, is_answered=is_answered)
-                self._journal.advance(tally, batches.without([*unsent, *batch[replied:]], tally.blocked))
+                self._journal.advance(tally, batches.without([*unsent, *departures.unreplied], tally.blocked))
                 self._journal.begin_sending()
                 written, unanswered, is_answered = time.monotonic(), [], False
-        if self._sends_together and reply.arrived:
-            unanswered += (document.name for document in batch[replied:])
+        unanswered += (document.name for document in batch[departures.replied : departures.count])
         self._journal.end_sending(unanswered, is_answered=is_answered)
-        if replied < len(batch) and not halted and not self.stopped(tally):
-            fault = f"the sink replied to {replied} of {len(batch)} documents"
+        self._demand_replies(departures, tally)
+        ended = time.monotonic()
+        self._fit_batches(departures.replied - 1, ended - (first_reply or ended))
+        return batches.without([*unsent, *departures.unreplied], tally.blocked)
+
+    def _demand_replies(self, departures: Departures, tally: AnswerTally) -> None:
+        """End the cycle if the sink took a document without a reply, or took none although it might."""
+        due = departures.count if departures.is_over or self.stopped(tally) else len(departures.batch)
+        if departures.replied < due:
+            fault = f"the sink replied to {departures.replied} of {due} documents"
             self._goes_down(fault)
             tally.end(fault)
-        ended = time.monotonic()
-        tally.add_delivery(ended - begun)
-        self._fit_batches(replied - 1, ended - (first_reply or ended))
-        return batches.without([*unsent, *batch[replied:]], tally.blocked)
 
     def _note_reply(
-        self, document: EventDocument, reply: Reply, tally: AnswerTally
+        self, document: EventDocument, reply: Reply, tally: AnswerTally, departures: Departures
     ) -> Sequence[EventDocument]:
         """Note the reply to a document. Return what of it is still to go."""
         if reply.fault is not None:
-            self._note_fault(reply, tally)
+            self._note_fault(reply, tally, is_later=departures.begin_moment())
         if reply.divide:
             return self.under_new_names(batches.halves(document))
         if not reply.arrived:
@@ -232,20 +270,20 @@ class DocumentDelivery:
             for event_id, status in answer.statuses.items():
                 facts = {"event_id": event_id, "level": status.level.name.lower()}
                 logger.debug("event %s: %s: %s", event_id, facts["level"], status.text, extra=facts)
-        if reply.fault is None:
+        if reply.fault is None and tally.cycle.down is None:  # else it may be older than the fault
             self._answers_again()
 
-    def _note_fault(self, reply: Reply, tally: AnswerTally) -> None:
-        """End the cycle at the second document without an answer, at one that did not arrive, or if the
+    def _note_fault(self, reply: Reply, tally: AnswerTally, *, is_later: bool) -> None:
+        """End the cycle at the second moment without an answer, at a document that did not arrive, or if the
         receiver asks for a wait."""
         assert reply.fault is not None
-        self._faults += 1
+        self._faults += is_later
         if len(self._reasons) < MAX_REASONS:
             self._reasons.add(reply.fault)
         if self._faults >= DOWN_AFTER or not reply.arrived or reply.wait is not None:
             tally.end(reply.fault, reply.wait)
             self._goes_down(reply.fault)
-        else:
+        elif is_later:
             logger.warning("no answer: %s", reply.fault)
 
 

@@ -9,21 +9,24 @@ of `publisher/states.py`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 
+from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Tables
 from eventlog.core.text_digest import SIZE
 from eventlog.publisher.batches import EventDocument, record_batch
 from eventlog.publisher.tally import AnswerTally
-from eventlog.sinks.sink import Recording, SendsTogether, Sink
+from eventlog.sinks.sink import Recording, Sink
 from eventlog.sql.log.leader_transaction import NO_PRECONDITION, LeaderTransaction, PickUpEnded, Precondition
 from eventlog.sql.log.log_record import RecordedBatch, RecordedEvent, write_remnant
 from eventlog.sql.log.store import Store
 
 _MAX_DIGESTS = 100_000  # that a publisher keeps in mind
+_MAX_TRIED = 100_000  # rows to be deleted whose tries a publisher keeps in mind
+_EVERY_ROW = range(1, MAX_RECORD_ID + 1)  # in place of more
 
 
 @dataclass
@@ -55,12 +58,13 @@ class BatchJournal:
         self._store = store
         self._epoch = epoch
         self._record = sink if isinstance(sink, Recording) else None  # of what is out
-        self._sends_together = isinstance(sink, Recording | SendsTogether)  # a batch
         self._delete = delete  # handled rows that did not fail
         self._unsettled: list[UnsettledBatch] | None = None  # None: not read yet
         self._unanswered_texts = frozenset[bytes]()  # digests of those that stay on record because of us
         self._number = 0  # of the latest batch on record
         self._highest = 0  # record_id that ever went out, as far as we know
+        self._tried: set[int] | range | None = None  # rows to be deleted that have tries; None: not read yet
+        self._redriven: int | None = None  # the notice of the last redrive when these were read
 
     @property
     def interrupted(self) -> bool:
@@ -79,6 +83,14 @@ class BatchJournal:
             with self._store.as_leader(self._epoch) as work:
                 work.adopt()
         return remembered
+
+    def _tried_rows(self, redriven: int | None) -> set[int] | range:
+        """Return which rows have tries, of those that are deleted once they are handled."""
+        if self._tried is None or redriven not in (None, self._redriven):
+            tried = self._store.tried_pending(_MAX_TRIED)
+            self._tried = tried if len(tried) < _MAX_TRIED else _EVERY_ROW
+            self._redriven = redriven
+        return self._tried
 
     def note_out(self, names: Set[str]) -> None:
         """Note which documents of adopted batches are out by the sink's record, which is their answer."""
@@ -110,17 +122,19 @@ class BatchJournal:
         settlement = tally.settlement
         if not (settlement or self._unsettled or next_batch):
             return
+        tried = self._tried_rows(demand.redriven) if self._delete else ()
         number, content = self._number, ""
         first = min((document.lowest for document in next_batch), default=0)
         last = max((document.highest for document in next_batch), default=0)
         try:
             with self._store.as_leader(self._epoch, demand) as work:
-                number, texts, moved = self._close(work, next_batch)
+                number, texts, moved, places = self._close(work, next_batch)
                 if not self._delete and (record := settlement.dump()) is not None:
                     number += 1
                     work.remember(number, *record)
                     work.settle_batch(number)
-                settlement.write(work, delete=self._delete)
+                place_of = self._place_of(settlement.event_ids(), places, number)
+                settlement.write(work, place_of, tried, delete=self._delete)
                 if next_batch:
                     number, content = number + 1, record_batch(next_batch, tally.worst)
                     work.remember(number, content, (first, last))
@@ -133,24 +147,28 @@ class BatchJournal:
             self.advance(tally)
             return
         tally.settled(work.finished)
+        if isinstance(tried, set):
+            tried |= settlement.tried_rows()
+            self._tried = tried if len(tried) < _MAX_TRIED else _EVERY_ROW
         self._unanswered_texts = texts
         recorded = RecordedBatch(number, self._epoch, None, content)
         names = {document.name for document in next_batch}
-        unsettled = UnsettledBatch(recorded, None if self._sends_together else (), False, names, moved)
+        unsettled = UnsettledBatch(recorded, (), False, names, moved)
         self._number, self._unsettled = number, [unsettled] if content else []
         self._highest = max(self._highest, last)
 
     def _close(
         self, work: LeaderTransaction, next_batch: Sequence[EventDocument]
-    ) -> tuple[int, frozenset[bytes], Set[bytes]]:
+    ) -> tuple[int, frozenset[bytes], Set[bytes], Mapping[int, int]]:
         """Settle the batches that were answered. Of the others keep what may have left. What is recorded anew
         is not kept twice, so a slow receiver, and one that hangs for hours, leaves each text there once.
         Return the number of the latest batch on record, and the digests of all texts that stay there without
-        an answer. The third value is the digests that only the next batch has on record from now on.
+        an answer. The third value is the digests that only the next batch has on record from now on. The
+        last one is the batches that have the documents of others from now on.
         """
         number, texts = self._number, self._unanswered_texts
         next_names = {document.name for document in next_batch}
-        moved = set[bytes]()
+        moved, places = set[bytes](), dict[int, int]()
         for batch in self._unsettled or ():
             if batch.is_answered and not self._delete and batch.names.isdisjoint(next_names):
                 work.settle_batch(batch.recorded.number)
@@ -167,13 +185,32 @@ class BatchJournal:
             if remnant is None:
                 continue
             number += 1
+            places[batch.recorded.number] = number
             work.remember(number, *remnant)
             work.settle_batch(number)
             if not batch.is_answered:
                 documents = RecordedBatch(number, self._epoch, None, remnant[0]).documents()
                 additions = (event.digest for _, events in documents for event in events)
                 texts = (texts if len(texts) < _MAX_DIGESTS else frozenset()).union(additions)
-        return number, texts, moved
+        return number, texts, moved, places
+
+    def _place_of(
+        self, event_ids: Set[str], places: Mapping[int, int], latest: int
+    ) -> Callable[[str | None], int]:
+        """Return a function that returns the batch that has an event on record."""
+        unsettled = self._unsettled or ()
+        if len(unsettled) == 1 or not event_ids:
+            numbers = [batch.recorded.number for batch in unsettled] or [max(latest, 1)]
+            place = places.get(numbers[0], numbers[0])
+            return lambda event_id: place
+        place_by_event = {
+            event.run_id: places.get(batch.recorded.number, batch.recorded.number)
+            for batch in unsettled
+            for _, events in batch.recorded.documents()
+            for event in events
+            if event.run_id in event_ids
+        }
+        return lambda event_id: place_by_event.get(event_id or "", max(latest, 1))
 
     def check_picked(self, record_ids: Sequence[int]) -> None:
         """Raise IdsComeAgain if picked rows have the record_ids of others that went out."""

@@ -25,13 +25,19 @@ OPEN_METRICS = "application/openmetrics-text"
 
 
 class LateGauge(Gauge):
-    """A gauge that is left out until its first value is known."""
+    """A gauge that is left out while its value is not known."""
 
     has_value = False
 
     def set(self, value: float) -> None:
         super().set(value)
         self.has_value = True
+
+    def show(self, value: float | None) -> None:
+        """Set the value, or leave the gauge out if it cannot be known."""
+        self.has_value = False
+        if value is not None:
+            self.set(value)
 
     def collect(self) -> Iterable[Metric]:
         return super().collect() if self.has_value else ()
@@ -49,34 +55,39 @@ class Metrics:
         histogram = partial(Histogram, buckets=BOUNDS, registry=self._registry)
 
         info("eventlog_build", "The version of eventlog.").info({"version": __version__})
+        self.log = info("eventlog_log", "Which log this is: its database and server, and who publishes it.")
         self.leader = gauge("eventlog_leader", "Whether this publisher leads.")
-        self.paused = gauge("eventlog_paused", "Whether the publisher is asked to rest.")
+        self.state = gauge("eventlog_state", "Whether the log is in a state.", ("state",))
+        self.state_age = gauge("eventlog_state_age_seconds", "Time since the states were read.")
         self.database_up = gauge("eventlog_database_up", "Whether the database answers.")
         self.sink_up = late_gauge(
             "eventlog_sink_up", "Whether the sink took what it was given last, in any cycle."
         )
-        self.unread_tables = late_gauge(
-            "eventlog_unread_tables", "Tables that are not published: `status` has the reasons."
-        )
-        self.pending_rows = late_gauge("eventlog_pending_rows", "Rows that are not published yet.")
-        self.oldest_pending = late_gauge("eventlog_oldest_pending_seconds", "Age of the oldest pending row.")
-        self.held_objects = late_gauge("eventlog_held_objects", "Objects whose event waits for a retry.")
-        self.errors_kept = late_gauge("eventlog_errors_kept", "Rows with E or F whose reason is kept.")
-        self.log_bytes = late_gauge(
-            "eventlog_log_bytes", "Bytes of the log and the tables next to it, with their indexes."
-        )
-        self.heartbeat_age = late_gauge("eventlog_heartbeat_age_seconds", "Time since the last heartbeat.")
-        self.audit_age = late_gauge("eventlog_audit_age_seconds", "Time since the last recorded audit.")
-        self.audit_breaches = late_gauge("eventlog_audit_breaches", "Breaches of the last recorded audit.")
-        self.slot_held = late_gauge(
-            "eventlog_slot_held_bytes", "Bytes of its log that the server keeps for the slot."
-        )
-        self.slot_behind = late_gauge(
-            "eventlog_slot_behind_bytes", "Bytes of the server's log that the slot was not read to."
-        )
-        self.slot_delay = late_gauge(
-            "eventlog_slot_delay_seconds", "Time from the last commit that was logged to its rows."
-        )
+        self.of_log = {  # absent while the log cannot be read
+            "paused": late_gauge("eventlog_paused", "Whether the publisher is asked to rest."),
+            "unread_tables": late_gauge(
+                "eventlog_unread_tables", "Tables that are not published: `status` has the reasons."
+            ),
+            "pending_rows": late_gauge("eventlog_pending_rows", "Rows that are not published yet."),
+            "oldest_pending": late_gauge("eventlog_oldest_pending_seconds", "Age of the oldest pending row."),
+            "held_objects": late_gauge("eventlog_held_objects", "Objects whose event waits for a retry."),
+            "errors_kept": late_gauge("eventlog_errors_kept", "Rows with E or F whose reason is kept."),
+            "log_bytes": late_gauge(
+                "eventlog_log_bytes", "Bytes of the log and the tables next to it, with their indexes."
+            ),
+            "heartbeat_age": late_gauge("eventlog_heartbeat_age_seconds", "Time since the last heartbeat."),
+            "audit_age": late_gauge("eventlog_audit_age_seconds", "Time since the last recorded audit."),
+            "audit_breaches": late_gauge("eventlog_audit_breaches", "Breaches of the last recorded audit."),
+            "slot_held": late_gauge(
+                "eventlog_slot_held_bytes", "Bytes of its log that the server keeps for the slot."
+            ),
+            "slot_behind": late_gauge(
+                "eventlog_slot_behind_bytes", "Bytes of the server's log that the slot was not read to."
+            ),
+            "slot_delay": late_gauge(
+                "eventlog_slot_delay_seconds", "Time from the last commit that was logged to its rows."
+            ),
+        }
         self.cycles = counter("eventlog_cycles_total", "Cycles.")
         self.rows = counter("eventlog_rows_total", "Rows that were picked up.")
         self.rows_refused = counter("eventlog_rows_refused_total", "Rows that could not be understood.")

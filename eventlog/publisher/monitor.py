@@ -1,4 +1,4 @@
-"""The daemon's state for its pages, and what is asked of the database when someone looks."""
+"""The state of one publisher's process, and of its log: for its pages, its health and its metrics."""
 
 from __future__ import annotations
 
@@ -7,38 +7,47 @@ import time
 from collections import Counter
 
 from eventlog.core.errors import EventlogError
-from eventlog.publisher.readiness import Outage, Readiness, now
+from eventlog.opening.log_address import LogAddress
+from eventlog.publisher.readiness import Readiness
 from eventlog.publisher.tally import CycleResult
 from eventlog.publisher.tracing import Tracing
+from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.log.store import Store
-from eventlog.status.log_status import LogStatus, read_log_status
+from eventlog.status.log_status import LogStatus
+from eventlog.status.log_watch import LogLook, LogWatch, Outage, now
+from eventlog.status.verdict import State
 
-MAX_AGE = 5.0  # seconds for which an answer of the database is shown again
+
+class SessionEnded(EventlogError):
+    """the session ended"""
 
 
 class Monitor:
     """The state of one publisher process."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: LogAddress | None = None) -> None:
         from eventlog.publisher.metrics import Metrics  # loads an HTTP server that no command but `run` needs
 
         self.metrics = Metrics()
         self.tracing = Tracing()
         self._lock = threading.Lock()
+        self._address = address
         self.store: Store | None = None  # that can be asked
-        self._read_at = 0.0
         self._alive = time.monotonic()
         self._longest = 0.0  # that the daemon may stay silent
         self._reported = CycleResult()  # what was counted of the present cycle
         self.leads = False
-        self.outage: Outage | None = None  # since the database was last there
+        self.outage: Outage | None = None  # since the log was last read
         self.readiness = Readiness()
+        self.no_page = ""  # why there is no status page although there is to be one
+        self.watch = LogWatch(self)
 
     @property
     def why_not_ready(self) -> str:
         """Return what keeps this process from leading or from taking over; empty if nothing does."""
-        if self.store is None:
-            return f"no database: {self.outage.reason}" if self.outage else "no database yet"
+        look = self.watch.look()
+        if look.log is None:
+            return look.verdicts[0].word
         if self.leads:
             return ""
         return self.readiness.fault or ("" if self.readiness.checked_at else "not checked yet")
@@ -65,27 +74,37 @@ class Monitor:
     def connected(self, store: Store | None) -> None:
         """The database that can be asked, None while there is none."""
         self.store = store
-        self.metrics.database_up.set(int(store is not None))
+        self.watch.forget()
+        if store is None:
+            self._note_outage(SessionEnded(), 0.0)
 
     def reached(self) -> None:
-        """Note that the database answers."""
+        """Note that the log can be read."""
         self.outage = None
 
     def leading(self, leads: bool) -> None:
         """Note whether this process is the one that publishes."""
         self.leads = leads
         self.metrics.leader.set(int(leads))
+        self.metrics.sink_up.show(None)  # until it is known anew
 
     def alive(self, silence: float) -> None:
         """Note that the loop runs; it will be silent for at most that long, except during a delivery."""
         self._alive, self._longest = time.monotonic(), silence
 
-    def fault(self, reason: str, wait: float) -> None:
+    def silent_seconds(self) -> float:
+        """Return the seconds since the loop was last heard of."""
+        return time.monotonic() - self._alive
+
+    def fault(self, fault: EventlogError, wait: float) -> None:
         """A session ended by a fault; the next one begins after so many seconds."""
         self._reported = CycleResult()
-        since = self.outage.since if self.outage else now()
-        self.outage = Outage(since, reason, time.monotonic() + wait)
+        self._note_outage(fault, wait)
         self.metrics.faults.inc()
+
+    def _note_outage(self, fault: EventlogError, wait: float) -> None:
+        since = self.outage.since if self.outage else now()
+        self.outage = Outage(since, fault, time.monotonic() + wait)
 
     def progress(self, cycle: CycleResult) -> None:
         """Count what a cycle did since it was last reported, and show the receiver's state."""
@@ -101,12 +120,10 @@ class Monitor:
     def cycle(self, cycle: CycleResult) -> None:
         """Count what a cycle did that has ended."""
         metrics = self.metrics
-        metrics.paused.set(int(cycle.paused))
         if cycle.paused:
             return
         self.progress(cycle)
         self._reported = CycleResult()
-        metrics.unread_tables.set(len(cycle.unread))
         metrics.cycles.inc()
         metrics.rows.inc(cycle.rows)
         metrics.rows_refused.inc(cycle.refused)
@@ -120,39 +137,45 @@ class Monitor:
         return time.monotonic() < self._alive + self._longest + patience
 
     def exposition(self, accept: str = "") -> tuple[bytes, str]:
-        """Return the metrics in a form that the Accept header names, and its content type.
-
-        The database is asked for its own not more often than every few seconds.
-        """
+        """Return the metrics in a form that the Accept header names, and its content type."""
+        look = self.watch.look()
         with self._lock:
-            if time.monotonic() > self._read_at + MAX_AGE:
-                self._read_log()
-                self._read_at = time.monotonic()
-        return self.metrics.exposition(accept)
+            self._show(look)
+            return self.metrics.exposition(accept)
 
-    def _read_log(self) -> None:
-        if (store := self.store) is None:
-            return
-        try:
-            self._show_log(read_log_status(store, counted=False))
-        except EventlogError:
-            self.metrics.database_up.set(0)
+    def _show(self, look: LogLook) -> None:
+        """Show a look; what cannot be known is left out."""
+        metrics, names = self.metrics, {verdict.state for verdict in look.verdicts}
+        for state in State:
+            metrics.state.labels(state).set(int(state in names))
+        metrics.state_age.set(look.age)
+        metrics.database_up.set(int(self.store is not None and not isinstance(look.fault, ConnectionLost)))
+        if self._address is not None:
+            publisher = look.log.leader if look.log is not None and look.log.publishes else None
+            metrics.log.info(self._address._asdict() | {"publisher": publisher or ""})
+        figures = {} if look.log is None else _figures_of(look.log)
+        for name, gauge in metrics.of_log.items():
+            gauge.show(figures.get(name))
 
-    def _show_log(self, log_status: LogStatus) -> None:
-        self.metrics.database_up.set(1)
-        self.metrics.pending_rows.set(log_status.pending)
-        self.metrics.oldest_pending.set(log_status.oldest_age or 0)
-        self.metrics.held_objects.set(log_status.waiting)
-        self.metrics.errors_kept.set(log_status.failed)
-        if log_status.log_bytes is not None:
-            self.metrics.log_bytes.set(log_status.log_bytes)
-        if (audit := log_status.audit) is not None:
-            self.metrics.audit_age.set(audit.age)
-            self.metrics.audit_breaches.set(audit.breaches)
-        if (slot := log_status.slot) is not None:
-            self.metrics.slot_held.set(slot.held_bytes)
-            self.metrics.slot_behind.set(slot.bytes_behind)
-            self.metrics.slot_delay.set(slot.delay or 0)
-        if log_status.heartbeat_at is not None:
-            age = (log_status.now - log_status.heartbeat_at).total_seconds()
-            self.metrics.heartbeat_age.set(age)
+
+def _figures_of(log: LogStatus) -> dict[str, float | None]:
+    """Return the figures of a log, by the names of their gauges."""
+    figures: dict[str, float | None] = {
+        "paused": int(log.paused is not None),
+        "unread_tables": len(log.cycle.get("unread", ())),
+        "pending_rows": log.pending,
+        "oldest_pending": log.oldest_age or 0,
+        "held_objects": log.waiting,
+        "errors_kept": log.failed,
+        "log_bytes": log.log_bytes,
+        "heartbeat_age": log.heartbeat_age,
+    }
+    if log.audit is not None:
+        figures |= {"audit_age": log.audit.age, "audit_breaches": log.audit.breaches}
+    if (slot := log.slot) is not None:
+        figures |= {
+            "slot_held": slot.held_bytes,
+            "slot_behind": slot.bytes_behind,
+            "slot_delay": slot.delay or 0,
+        }
+    return figures

@@ -58,6 +58,7 @@ class NextEvents:
         self._unknown = frozenset[tuple[str, str]]()  # columns that tables lack, after a warning
         self._set_halted()
         self._unknown_at = -inf  # when the catalogue was last read for them
+        self.latest_notice = 0  # that somebody had left when rows were last read
 
     @property
     def tables(self) -> Tables:
@@ -91,7 +92,7 @@ class NextEvents:
             try:
                 for attempt in self._store.readings(choice):
                     with attempt as snapshot:
-                        self._clock.set(snapshot.moment.now)
+                        self._note_moment(snapshot)
                         if looks and self._is_due(snapshot):
                             return None
                         above = self._mark.begin(snapshot)
@@ -114,6 +115,10 @@ class NextEvents:
             self._limit = min(2 * limit, self._settings.query_limit)
         self._journal.check_picked(reading.picked)
         return reading
+
+    def _note_moment(self, snapshot: Snapshot) -> None:
+        self._clock.set(snapshot.moment.now)
+        self.latest_notice = snapshot.moment.latest_notice or 0
 
     def _is_due(self, snapshot: Snapshot) -> bool:
         """Return whether an event may be due again."""
@@ -149,7 +154,7 @@ class NextEvents:
         while True:
             for attempt in self._store.readings():
                 with attempt as snapshot:
-                    self._clock.set(snapshot.moment.now)
+                    self._note_moment(snapshot)
                     reading = self._reader.refold(snapshot, events, max_bytes, thorough=thorough)
             if self._is_final(reading, thorough):
                 return reading

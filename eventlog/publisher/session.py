@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Self
 
 from eventlog.core.tables import Tables
@@ -28,7 +29,8 @@ from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.preparation import make_reader
 from eventlog.publisher.sleep import make_sleeper
 from eventlog.publisher.tally import AnswerTally, CycleResult
-from eventlog.sinks import check_sink, open_sink
+from eventlog.sinks import check_sink, open_sink, sink_remedy, speedups_of
+from eventlog.sinks.sink import Speedup
 from eventlog.slot.slot_tables import demand_slots, refuse_slot
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.store import Store
@@ -46,8 +48,9 @@ def filler_of(config: Config, store: Store, epoch: int) -> Filler:
     if settings.publication_mode != "slot":
         refuse_slot(store)
     if settings.publication_mode == "compare":
-        from eventlog.publisher.comparison import Comparison  # Arrow takes a while to load
+        from eventlog.publisher.comparison import Comparison, refuse_tracked  # Arrow takes a while to load
 
+        refuse_tracked(config, store)
         return Comparison(config, store, epoch, settings)
     if config.values.get("source_url") is not None:
         raise SourceOfTriggers
@@ -115,7 +118,14 @@ class SessionHooks(CycleHooks):
     """Stops a cycle at a signal, and shows how far it is: to the monitor, and on record in the log."""
 
     def __init__(
-        self, store: Store, leader: Leader, signals: Signals, monitor: Monitor, silence: float
+        self,
+        store: Store,
+        leader: Leader,
+        signals: Signals,
+        monitor: Monitor,
+        silence: float,
+        remedy_of: Callable[[str], str],
+        speedups: Sequence[Speedup],
     ) -> None:
         self.tracing = monitor.tracing
         self._store = store
@@ -127,7 +137,7 @@ class SessionHooks(CycleHooks):
         self._noted_down: str | None = None  # why the receiver is down, as it was noted last
         self._rested: datetime | None = None  # the pause in which the rest is on record
         self._is_partial = False  # whether a cycle was noted before its end
-        self._record = CycleFacts(store)
+        self._record = CycleFacts(store, remedy_of, speedups)
         self.unread: Mapping[str, str] = {}  # tables that publish nothing, and why
         self.stopped_tables: Iterable[str] = ()  # those among them that max-deletes stopped
 
@@ -188,8 +198,13 @@ class SessionHooks(CycleHooks):
             self._rested = since
 
     def complete(self, cycle: CycleResult) -> CycleResult:
-        """Return the cycle with the tables that are unread."""
-        return replace(cycle, unread=dict(self.unread), stopped_tables=sorted(self.stopped_tables))
+        """Return the cycle with what this process lacks: tables that are unread, and its page."""
+        return replace(
+            cycle,
+            unread=dict(self.unread),
+            stopped_tables=sorted(self.stopped_tables),
+            no_page=self._monitor.no_page,
+        )
 
     def _is_due(self, down: str | None) -> bool:
         """Return whether the receiver's state changed, or some time passed."""
@@ -210,7 +225,16 @@ class PublishingSession:
         self._leader = leader
         self._settings = settings = config.build(SessionSettings)
         self._after = statements(settings.post_poll_stmt)
-        self._watch = SessionHooks(store, leader, signals, monitor, silence)
+        batch_size = config.build(XdsSettings).batch_size
+        self._watch = SessionHooks(
+            store,
+            leader,
+            signals,
+            monitor,
+            silence,
+            partial(sink_remedy, settings.sink, config.values),
+            [*speedups_of(settings.sink, config.values, batch_size)],
+        )
         self._tables = TableReading(config, store, leader.epoch)
         with ExitStack() as stack:
             stack.enter_context(store.keep_connection())
@@ -229,7 +253,7 @@ class PublishingSession:
                 self._tables.make_reader,
                 sink,
                 leader.epoch,
-                config.build(XdsSettings).batch_size,
+                batch_size,
                 config.build(PublisherSettings),
                 self._watch,
                 self._watch.former_outage,
@@ -278,6 +302,10 @@ class PublishingSession:
         """Keep the lock during a long sleep, because a server may end sessions without statements."""
         self._rests()
         self._filler.drain()
+
+    def is_asked_again(self, *, only_all: bool) -> bool:
+        """Return whether a person asked since the last try that events are sent, or only if all are."""
+        return self._leader.asked_after(self.publisher.latest_notice, only_all=only_all)
 
     def _rests(self) -> bool:
         """Return whether the publisher is paused, and between two cycles."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence, Set
 from datetime import datetime
 
 from eventlog.core.entry import Letter
@@ -11,10 +11,9 @@ from eventlog.fold.event_table import OutgoingEvent
 from eventlog.publisher.reading import FoldedPickUp
 from eventlog.publisher.states import FAILED, GOOD, LETTERS, end_of
 from eventlog.sql.log.leader_transaction import Failure, LeaderTransaction, Spelling, WaitingEvent
-from eventlog.sql.log.log_record import NO_EVENT, Range, RecordedEvent, Try, write_rows
-from eventlog.xds.answers import Status
-
-_LONGEST_ANSWER = 1000  # characters kept of an answer to an event that is tried more than once
+from eventlog.sql.log.log_record import NO_EVENT, Range, RecordedEvent, write_rows
+from eventlog.sql.log.row_tries import Answered
+from eventlog.xds.answers import LONGEST_WORDS, Level, Status
 
 
 class Settlement:
@@ -24,7 +23,7 @@ class Settlement:
         self._letters: dict[Letter, list[int]] = {}
         self._failures: list[Failure] = []
         self._without_event: dict[int, str] = {}  # rows that are finished without an event, and why
-        self._tries: list[Try] = []  # the answers to events that are tried more than once
+        self._tries: list[Answered] = []  # the answers that are no first success
         self._cut_short: list[RecordedEvent] = []  # cut events that have fewer parts than before
         self._waiting: list[WaitingEvent] = []
         self._released: list[tuple[ObjectName, str]] = []  # the object of each event that waits no longer
@@ -63,8 +62,8 @@ class Settlement:
         """Note an event that was answered for good, and why its rows fail."""
         self.note_letter(LETTERS[status.level], event.rows)
         self._failures += failures
+        self._keep_try(event, status)
         if event.tries:
-            self._keep_try(event, status)
             self._released.append((event.object, event.run_id))
 
     def deliver(self, events: Sequence[RecordedEvent], cut_short: Sequence[RecordedEvent] = ()) -> None:
@@ -73,14 +72,14 @@ class Settlement:
             self.note_letter(letter, (row,))
             self._failures += [failure] if failure is not None else []
         for event in events:
-            if event.tries:
-                text = event.worst.text or "sent; its answer was lost"
-                self._keep_try(event, event.worst._replace(text=text))
+            text = event.worst.text or "sent; its answer was lost"
+            self._keep_try(event, event.worst._replace(text=text))
         self._cut_short += cut_short
 
     def _keep_try(self, event: OutgoingEvent | RecordedEvent, status: Status) -> None:
-        answer = Status(status.level, None, shorten(status.text, _LONGEST_ANSWER))
-        self._tries.append(Try(event.run_id, event.rows, event.tries + 1, answer))
+        if event.tries or status.level is not Level.SUCCESS:
+            words = shorten(status.text, LONGEST_WORDS)
+            self._tries.append(Answered(event.run_id, event.rows, status.level.name.lower(), words))
 
     def dump(self) -> tuple[str, Range] | None:
         """Return what stays on record next to batches, and between which record_ids its rows are."""
@@ -88,14 +87,40 @@ class Settlement:
         rows_by_reason: dict[str, list[int]] = {}
         for row, reason in self._without_event.items():
             rows_by_reason.setdefault(reason, []).append(row)
-        record = rows_by_reason, refused, self._letters.get(Letter.WARNING, ()), self._tries, self._cut_short
+        record = rows_by_reason, refused, self._letters.get(Letter.WARNING, ()), self._cut_short
         return write_rows(*record) if any(record) else None
 
-    def write(self, work: LeaderTransaction, *, delete: bool) -> None:
-        """Write the letters and failures; hold what waits, and release what does not any more."""
+    def event_ids(self) -> Set[str]:
+        """Return the events whose answers are kept."""
+        return {each.event_id for each in self._tries if each.event_id is not None}
+
+    def tried_rows(self) -> Set[int]:
+        """Return the rows of the events whose answers are kept."""
+        return {row for each in self._tries for row in each.rows}
+
+    def write(
+        self,
+        work: LeaderTransaction,
+        place_of: Callable[[str | None], int],
+        tried: Container[int],
+        *,
+        delete: bool,
+    ) -> None:
+        """Write the letters, failures and answers; hold what waits, and release what does not any more.
+
+        `place_of` returns the batch of an event. With `delete`, the tries of rows that are deleted are
+        forgotten; `tried` has those from before.
+        """
         success = [*self._letters.get(Letter.SUCCESS, ()), *self._without_event]
         work.fail(self._failures)
         work.finish(self._letters | {Letter.SUCCESS: success}, delete=delete)
+        if delete:
+            deleted = {*success, *self._letters.get(Letter.WARNING, ())}
+            work.forget_tries({row for row in deleted if row in tried})
+            remaining = [each for each in self._tries if deleted.isdisjoint(each.rows)]
+            work.keep_tries(remaining, place_of, delete=True)
+        else:
+            work.keep_tries(self._tries, place_of, delete=False)
         work.release_events(self._released)
         work.hold_events(self._waiting)
         work.hold_spellings(self._spellings)

@@ -19,6 +19,7 @@ A batch is what is on record in `<log>_batch` before its documents leave, by the
     N    recorded           answered with retry                 N, held   settled, with the answer
     N    recorded           no answer                           N, held   unanswered; the answer settled
     N    recorded           surely not sent                     N         forgotten
+    N    recorded           under way, and nothing more leaves  N         recorded until its reply is taken
     N    recorded           a stop before it was sent           N         recorded: it is sent first
     N    recorded           a crash, or another leader          N         adopted under the new epoch
     N    adopted            out by the sink's record            S W E F   settled
@@ -38,11 +39,19 @@ A cycle of a few rows takes four round trips to a server that takes several stat
     begin, demand our epoch, letters, settle, commit  the answers, and with more documents the next batch
 
 A settled batch is what `explain` and the pages read. It has documents, rows without an event, refused rows,
-rows with a warning, and every answer to an event that was tried more than once. Each event has the digest of
-its text, so `audit` knows what left. So a text is forgotten only if it cannot have left, or where rows are
-deleted. Of a batch without an answer the documents that may have left stay, and are marked as unanswered.
-A text stays so once. If the next batch has it, it is on record there, also if that batch does not go. A purge
-forgets it.
+and rows with a warning. Every answer that is no first success is kept by row, in the transaction that
+settles the batch. Where rows are deleted it is kept until its row is. Each event has the digest of its text,
+so `audit` knows what left. So a text is forgotten only if it cannot have left, or where rows are deleted. Of
+a batch without an answer the documents that may have left stay, and are marked as unanswered. A text stays so
+once. If the next batch has it, it is on record there, also if that batch does not go. A purge forgets it.
+
+Each document that left has a reply, and replies are taken in the order of the documents. A document without a
+reply has not left, or is marked as unanswered: at the end of its batch, or by the leader who adopts it. With
+`http-connections` several documents are under way. A stop, an outage or fatal lets nothing more leave, and
+the replies to those under way are taken, for `http-timeout` at most. Between two batches nothing is under
+way: a pause or an event that is due finds all replies taken. If the journal writes within a batch, what is
+under way stays on record. A leader who lost the log hangs up. Documents that are under way at one fault are
+one moment: all of them wait, and the second moment without an answer is an outage.
 
 A row changes in the transaction that settles its batch and records the next one (`finish`), or in that of
 the people who redrive, skip or purge it. So a row is never handled twice, and an event that may be out keeps

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -50,9 +51,11 @@ class CycleResult:
     wait: float | None = None  # seconds that the receiver asked for
     unread: Mapping[str, str] = field(default_factory=dict)  # tables that are not published, and why
     stopped_tables: Sequence[str] = ()  # those among them that max-deletes stopped
+    no_page: str = ""  # why this publisher has no status page although it is to have one
     seconds: float = 0.0
     query_back: float = 0.0  # of these seconds
     delivery: float = 0.0  # of these seconds
+    delivery_wait: float = 0.0  # of the seconds of delivery, those without work of this process
     answers: Mapping[tuple[str, str], int] = field(default_factory=dict)  # events by element and level
 
 
@@ -102,7 +105,7 @@ class AnswerTally:
     """The running result of one cycle, and what its answers leave to the next transaction."""
 
     def __init__(self, waits: Waits) -> None:
-        self.cycle = CycleResult()  # so far, without the counts of documents and answers
+        self.cycle = CycleResult()  # so far, without the counts of documents and answers, and a delivery now
         self.settlement = Settlement()
         self.blocked: set[ObjectName] = set()  # whose events of this cycle must not go any more
         self.begun: set[str] = set()  # cut events with parts that are not answered yet
@@ -112,6 +115,7 @@ class AnswerTally:
         self._troubles = Troubles()
         self._sent_again = 0  # events that waited, and are out
         self._begun_at = time.monotonic()
+        self._delivery_from: tuple[float, float] | None = None  # the clock and our work when it began
         self._waits = waits
         self._worst: dict[str, Status] = {}  # of the parts so far of events that were cut
 
@@ -125,7 +129,8 @@ class AnswerTally:
         """Return the cycle so far, with all its counts."""
         seconds = self.cycle.seconds or time.monotonic() - self._begun_at
         events, answers = self._answers.total(), Counter(self._answers)
-        return replace(self.cycle, documents=self._documents, events=events, answers=answers, seconds=seconds)
+        cycle = self._with_delivery()
+        return replace(cycle, documents=self._documents, events=events, answers=answers, seconds=seconds)
 
     def progress(self, down: str | None, outage: Collection[str]) -> CycleResult:
         """Return the cycle so far, why the receiver is down now, and the reasons of an outage."""
@@ -169,9 +174,24 @@ class AnswerTally:
         self.settlement = Settlement()
         self.cycle = replace(self.cycle, finished=self.cycle.finished + rows)
 
-    def add_delivery(self, seconds: float) -> None:
-        """Add the seconds of a delivery."""
-        self.cycle = replace(self.cycle, delivery=self.cycle.delivery + seconds)
+    @contextmanager
+    def delivering(self) -> Iterator[None]:
+        """Add the seconds of the block to those of delivery, also to a result within it."""
+        self._delivery_from = time.monotonic(), time.thread_time()
+        try:
+            yield
+        finally:
+            self.cycle, self._delivery_from = self._with_delivery(), None
+
+    def _with_delivery(self) -> CycleResult:
+        """Return the cycle so far, with the delivery that is under way."""
+        cycle = self.cycle
+        if self._delivery_from is None:
+            return cycle
+        begun, work = self._delivery_from
+        seconds, worked = time.monotonic() - begun, time.thread_time() - work
+        waited = max(seconds - worked, 0.0)
+        return replace(cycle, delivery=cycle.delivery + seconds, delivery_wait=cycle.delivery_wait + waited)
 
     def close(self) -> None:
         """End the cycle. Log what went wrong in it, and how many waiting events were sent."""

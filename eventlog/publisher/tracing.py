@@ -11,8 +11,8 @@ import logging
 import os
 import re
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from threading import Thread
@@ -53,7 +53,7 @@ class Tracing:
         """Return a block that is one cycle."""
         return nullcontext()
 
-    def deliver(self, sink: Sink, documents: Sequence[EventDocument]) -> Iterator[Reply]:
+    def deliver(self, sink: Sink, documents: Iterable[EventDocument]) -> Iterator[Reply]:
         """Send documents and yield the replies."""
         return sink.deliver(documents)
 
@@ -155,14 +155,14 @@ class SpanTracing(Tracing):
                 _end(self._cycle_span(), _facts_of(cycle), why)
             self._span = None
 
-    def deliver(self, sink: Sink, documents: Sequence[EventDocument]) -> Iterator[Reply]:
+    def deliver(self, sink: Sink, documents: Iterable[EventDocument]) -> Iterator[Reply]:
         """Send documents and yield the replies, each within the span of its answer."""
         spans: dict[str, Span] = {}  # by the names of documents without a reply
-        for document in documents:
-            document.on_begin = partial(self._begin, document, spans)
+        taken: deque[EventDocument] = deque()
         since = time.time_ns()
         try:
-            for document, reply in zip(documents, sink.deliver(documents), strict=False):
+            for reply in sink.deliver(self._traced(documents, taken, spans)):
+                document = taken.popleft()
                 if document.name not in spans:  # the sink sends no headers
                     self._begin(document, spans, since)
                 yield from self._answered(spans.pop(document.name), reply)
@@ -170,6 +170,15 @@ class SpanTracing(Tracing):
         finally:
             for span in spans.values():
                 _end(span, {"eventlog.outcome": "no reply"}, "no reply")
+
+    def _traced(
+        self, documents: Iterable[EventDocument], taken: deque[EventDocument], spans: dict[str, Span]
+    ) -> Iterator[EventDocument]:
+        """Yield documents that begin a span when they are sent; those that left are added to `taken`."""
+        for document in documents:
+            document.on_begin = partial(self._begin, document, spans)
+            taken.append(document)
+            yield document
 
     def _answered(self, span: Span, reply: Reply) -> Iterator[Reply]:
         """Yield the reply to a document; its spans end when the publisher has taken note of it."""

@@ -10,7 +10,8 @@ from eventlog.core.errors import Misuse
 from eventlog.core.settings import build
 
 if TYPE_CHECKING:
-    from eventlog.sinks.sink import Flaw, Sink, SinkKind
+    from eventlog.core.tables import Tables
+    from eventlog.sinks.sink import Flaw, Sink, SinkKind, Speedup
 
 SINKS = {
     "stdout": "eventlog.sinks.stdout",
@@ -35,10 +36,22 @@ def check_sink(name: str, values: Mapping[str, Any]) -> None:
     kind.check(build(kind.settings, values))
 
 
-def flaws_of(name: str, values: Mapping[str, Any]) -> Iterable[Flaw]:
-    """Return what should be mended about the sink of that name, which can be opened."""
+def flaws_of(name: str, values: Mapping[str, Any], tables: Tables) -> Iterable[Flaw]:
+    """Return what should be mended about the sink of that name, which can be opened, for these tables."""
     kind = sink_kind(name)
-    return kind.flaws(build(kind.settings, values))
+    return kind.flaws(build(kind.settings, values), tables)
+
+
+def sink_remedy(name: str, values: Mapping[str, Any], fault: str) -> str:
+    """Return what to do if the sink of that name takes nothing, by the fault of its last reply."""
+    kind = sink_kind(name)
+    return kind.remedy(build(kind.settings, values), fault)
+
+
+def speedups_of(name: str, values: Mapping[str, Any], batch_size: int) -> Iterable[Speedup]:
+    """Return which settings would make the sink of that name faster, with so many events in a document."""
+    kind = sink_kind(name)
+    return kind.speedups(build(kind.settings, values), batch_size)
 
 
 def open_sink(name: str, values: Mapping[str, Any]) -> Sink:

@@ -11,7 +11,7 @@ import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from eventlog.core.errors import EventlogError, Misuse
@@ -86,12 +86,8 @@ class CommandSink(Sink):
         self._timeout = settings.command_timeout
         self._process: subprocess.Popen[bytes] | None = None
 
-    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
-        for document in documents:
-            reply = self._exchange(document)
-            yield reply
-            if not reply.arrived:
-                return
+    def deliver(self, documents: Iterable[OutgoingDocument]) -> Iterator[Reply]:
+        yield from map(self._exchange, documents)
 
     def close(self) -> None:
         """End the program: close its input first, then use signals."""
@@ -169,4 +165,8 @@ class CommandSink(Sink):
         return bytes(answer)
 
 
-KIND = SinkKind(CommandSettings, CommandSink, check=_need_program, place="command")
+def _remedy(settings: CommandSettings, fault: str) -> str:
+    return f"mend the command {_need_words(settings)[0]}"
+
+
+KIND = SinkKind(CommandSettings, CommandSink, check=_need_program, place="command", remedy=_remedy)

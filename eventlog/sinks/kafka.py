@@ -19,6 +19,7 @@ from eventlog.sinks.sink import (
     Reply,
     Sink,
     SinkKind,
+    larger_documents,
     unanswered,
     unreachable,
     xds_document,
@@ -95,22 +96,15 @@ class KafkaSink(Sink):
         self._died = False
         self.producer = self._open()
 
-    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
-        """Yield all messages at once; what a broker has not acknowledged in time is taken back."""
-        faults = self._send([message for sent in documents for message in _messages(sent, self._kind)])
+    def deliver(self, documents: Iterable[OutgoingDocument]) -> Iterator[Reply]:
+        """Send all messages at once; what a broker has not acknowledged in time is taken back."""
+        batch = list(documents)
+        faults = self._send([message for sent in batch for message in _messages(sent, self._kind)])
         if self._died:
             self._died = False
             self.producer = self._open()
-        for number, sent in enumerate(documents, 1):
-            reply = _reply(sent, faults)
-            if not reply.arrived and _may_have_left(documents[number:], faults):
-                reply = unanswered(reply.fault or "")
-            yield reply
-            if not reply.arrived:
-                return
-
-    def sends_together(self) -> None:
-        """Do nothing: all messages leave before the first reply."""
+        for sent in batch:
+            yield _reply(sent, faults)
 
     def close(self) -> None:
         self.producer.flush(0)
@@ -231,12 +225,6 @@ def _fault(error: Any) -> NotDelivered:
     return NotDelivered(reason, name in _OF_MESSAGES, name not in _NOT_TAKEN)
 
 
-def _may_have_left(documents: Iterable[OutgoingDocument], faults: Faults) -> bool:
-    """Return whether a broker may have taken a message of these documents."""
-    messages = (faults.get(item.event_id) for sent in documents for item in sent.items)
-    return any(fault is None or (fault.taken and not fault.final) for fault in messages)
-
-
 def _reply(sent: OutgoingDocument, faults: Faults) -> Reply:
     """Return each event's own fate; where none of those that may arrive did, the document's."""
     names = [item.event_id for item in sent.items] or [sent.name]
@@ -254,5 +242,7 @@ KIND = SinkKind(
     KafkaSink,
     check=lambda settings: KafkaSink(settings).close(),
     place="kafka_topic",
+    remedy=lambda settings, fault: f"start the brokers {settings.kafka_brokers or 'of kafka-options'}",
+    speedups=lambda settings, batch_size: larger_documents(batch_size, of_waiting=True),
     span="PRODUCER",
 )

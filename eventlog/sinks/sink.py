@@ -1,7 +1,9 @@
-"""Sinks: documents in, and a reply for each in the same order.
+"""Sinks: documents in, and a reply for each that left, in the same order.
 
-No two documents that the publisher hands over are about the same object, so a sink may send them together; a
-Recording sink gets others too. A sink never raises for what its receiver does: the reply contains it.
+A sink takes a document when it is about to leave, and the documents end where nothing more may leave. So each
+document that left has a reply, and what was not taken has not left. No two documents that the publisher hands
+over are about the same object, so a sink may take several before it has the first reply. Only a Recording
+sink gets others. A sink never raises for what its receiver does: the reply contains it.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from eventlog.core.errors import InvalidDocument, shortened
+from eventlog.core.tables import Tables
 from eventlog.sinks.trace_context import trace_of_process
 from eventlog.xds import answers
 
@@ -44,6 +47,11 @@ class OutgoingDocument:
         self.items = items
         self._text = text
 
+    @property
+    def event_ids(self) -> Iterable[str]:
+        """The event-ids of its events."""
+        return (item.event_id for item in self.items)
+
     @cached_property
     def text(self) -> str:
         """The document."""
@@ -71,16 +79,17 @@ class Reply(NamedTuple):
     @property
     def is_answer(self) -> bool:
         """Return whether the receiver answered the document."""
-        return self.fault is None and not self.divide
+        return self.fault is None and self.arrived and not self.divide
 
     @property
     def halts(self) -> bool:
-        """Return whether it is settled before another document begins."""
+        """Return whether it is taken before another document leaves."""
         fatal = any(status.level is answers.Level.FATAL for status in self.statuses)
         return fatal or self.divide or self.fault is not None
 
 
 ACCEPTED = Reply()
+UNSENT = Reply(arrived=False)  # of a document that was taken and stayed, because one before it failed
 
 
 def unanswered(fault: str, wait: float | None = None) -> Reply:
@@ -111,7 +120,7 @@ def answered(reply: bytes, document: OutgoingDocument) -> Reply:
     except InvalidDocument as fault:
         return unanswered(str(fault))
     named = [status.event_id for status in statuses if status.event_id is not None]
-    if named and not {item.event_id for item in document.items}.intersection(named):
+    if named and not {*document.event_ids}.intersection(named):
         return unanswered(f"the answer names only events of other documents, first {shortened(named[0])}")
     return Reply(statuses)
 
@@ -119,9 +128,10 @@ def answered(reply: bytes, document: OutgoingDocument) -> Reply:
 class Sink(Protocol):
     """A place where documents go."""
 
-    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
-        """Send the documents, each when its reply is asked for; a reply for each, in their order. The first
-        that did not arrive is the last, and none after it has left.
+    def deliver(self, documents: Iterable[OutgoingDocument]) -> Iterator[Reply]:
+        """Take each document when it is about to leave; yield a reply for each, in their order.
+
+        Whether there is a next document depends on the replies that were yielded before it is taken.
         """
 
     def knows(self, name: str) -> bool:
@@ -133,8 +143,7 @@ class Sink(Protocol):
 
 @runtime_checkable
 class Recording(Protocol):
-    """A sink that keeps a record of its own of what is out, delivers in order and stops at the first failure;
-    later documents get no reply.
+    """A sink that keeps a record of its own of what is out, delivers in order and stops at the first failure.
 
     So the documents of a batch may be about the same object, and be parts of one change.
     """
@@ -144,19 +153,32 @@ class Recording(Protocol):
         ...
 
 
-@runtime_checkable
-class SendsTogether(Protocol):
-    """A sink whose documents may have left before the first reply."""
-
-    def sends_together(self) -> None:
-        """Do nothing; only such a sink has the method."""
-
-
 class Flaw(NamedTuple):
     """A fault of a sink that opens, and its remedy."""
 
     what: str
     remedy: str
+    is_fault: bool = True  # False: it may be meant so
+
+
+class Speedup(NamedTuple):
+    """A setting that would let more events leave in a second, with the value that it needs."""
+
+    setting: str  # as a line of the settings file
+    factor: float  # how many times as fast delivery is then, at most
+    of_waiting: bool = False  # True: only the part in which the sink waits
+
+
+_ADVISED_EVENTS = 100  # of a document
+
+
+def larger_documents(
+    batch_size: int, max_events: int = _ADVISED_EVENTS, *, of_waiting: bool = False
+) -> Iterator[Speedup]:
+    """Yield that more events in a document are faster, if a document may have so many."""
+    advised = min(max_events, _ADVISED_EVENTS)
+    if advised > batch_size:
+        yield Speedup(f"batch-size = {advised}", advised / batch_size, of_waiting)
 
 
 class SinkKind(NamedTuple):
@@ -166,6 +188,10 @@ class SinkKind(NamedTuple):
     open: Callable[[Any], Sink]  # with its settings
     keeps_record: bool = False  # it knows which documents are out
     check: Callable[[Any], object] = lambda settings: None  # raises why it could not open, and takes nothing
-    flaws: Callable[[Any], Iterable[Flaw]] = lambda settings: ()  # of a sink that can be opened
+    # of a sink that can be opened, for these tables
+    flaws: Callable[[Any, Tables], Iterable[Flaw]] = lambda settings, tables: ()
     place: str = ""  # the setting that names where its documents go
+    remedy: Callable[[Any, str], str] = lambda settings, fault: "mend the sink"  # of a fault of its replies
+    # what would make it faster, with these settings and the present batch-size
+    speedups: Callable[[Any, int], Iterable[Speedup]] = lambda settings, size: larger_documents(size)
     span: str = "INTERNAL"  # the kind of OpenTelemetry's spans of its documents

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO
 
@@ -21,7 +21,7 @@ class StdoutSink(Sink):
     def __init__(self, out: IO[bytes]) -> None:
         self._out = out
 
-    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
+    def deliver(self, documents: Iterable[OutgoingDocument]) -> Iterator[Reply]:
         for document in documents:
             try:
                 self._out.flush()  # the other part of a document that a full disk cut
@@ -29,8 +29,8 @@ class StdoutSink(Sink):
                 self._out.flush()
             except OSError as fault:
                 yield unreachable(f"standard output: {fault.strerror}")
-                return
-            yield ACCEPTED
+            else:
+                yield ACCEPTED
 
     def close(self) -> None:
         """Leave standard output open, because it is not ours to close."""

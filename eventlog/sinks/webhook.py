@@ -55,7 +55,7 @@ def webhook_id(document: OutgoingDocument) -> str:
     So an id repeats only with the same events, and a receiver that drops repeats loses none. The
     specification allows no full stop in it.
     """
-    event_ids = [item.event_id for item in document.items] or [document.name]
+    event_ids = [*document.event_ids] or [document.name]
     if len(event_ids) == 1 and 0 < len(event_ids[0]) <= _MAX_EVENT_ID:
         return quote(event_ids[0], safe=":").replace(".", "%2E")
     return hashlib.sha256("\n".join(event_ids).encode()).hexdigest()

@@ -3,7 +3,8 @@ where the errors of drivers become ours."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any
@@ -17,7 +18,7 @@ from sqlalchemy.pool import NullPool
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.extras import extra
 from eventlog.sql.common import templates
-from eventlog.sql.common.dialect import Dialect, begin_plainly
+from eventlog.sql.common.dialect import Dialect, TimeLimits, begin_plainly
 from eventlog.sql.dialects import SCHEMES, dialect_named, dialect_of
 
 
@@ -39,6 +40,7 @@ class ConnectionLost(EventlogError):
 
 # A right that the user lacks: in PostgreSQL, in MariaDB and MySQL, and in Oracle.
 DENIALS = frozenset(("42501", "1044", "1142", "1143", "1370", "1031"))
+_PLACE = re.compile(r"\nLINE \d+: [^\n]*\n *\^")  # in a statement, which the reader has not before him
 _ENCODING = "encoding"  # of a connection, kept with it
 
 
@@ -128,6 +130,55 @@ def connect_at(engine: Engine, level: str) -> Connection:
         failed = translated(connection, fault)
         connection.close()
         raise failed from fault
+
+
+def limited(engine: Engine, dialect: Dialect, limits: TimeLimits) -> Engine:
+    """Return an engine on the same connections whose statements have these limits.
+
+    They end with the statement or its transaction, so no later user of a session has them, and they take no
+    round trip of their own.
+    """
+    if dialect.sessions.limit is not None:
+        return _limited_by_statement(engine, dialect.sessions.limit, limits)
+    settings = limit_statements(dialect, limits)
+    if not settings:
+        return engine
+    begin = "; ".join(("begin", *settings))
+    limited_engine = engine.execution_options(**dialect.sessions.options)
+
+    def begin_limited(connection: Connection) -> None:
+        try:
+            connection.connection.cursor().execute(begin)
+        except connection.dialect.loaded_dbapi.Error as fault:
+            raise translated(connection, fault) from fault
+
+    event.listen(limited_engine, "begin", begin_limited)
+    return limited_engine
+
+
+def _limited_by_statement(
+    engine: Engine, limit: Callable[[str, TimeLimits], str], limits: TimeLimits
+) -> Engine:
+    limited_engine = engine.execution_options()
+
+    def rewrite(
+        connection: Connection, cursor: Any, statement: str, values: Any, *facts: object
+    ) -> tuple[str, Any]:
+        return limit(statement, limits), values
+
+    event.listen(limited_engine, "before_cursor_execute", rewrite, retval=True)
+    return limited_engine
+
+
+def limit_statements(dialect: Dialect, limits: TimeLimits) -> Sequence[str]:
+    """Return what limits the statements of a transaction after its begin; nothing where each has its own."""
+    named = (("limit_locks", limits.lock), ("limit_statements", limits.statement))
+    return tuple(
+        text
+        for name, seconds in named
+        if seconds is not None
+        for text in templates.statements(dialect, name, {"seconds": str(seconds)})
+    )
 
 
 def execute_plain(connection: Connection, statement: str) -> None:
@@ -255,4 +306,4 @@ def _with_port(words: str, url: URL) -> str:
 
 def _message_of(fault: BaseException) -> str:
     texts = [argument for argument in fault.args if isinstance(argument, str)]
-    return " ".join((texts[-1] if texts else str(fault)).split())
+    return " ".join(_PLACE.sub("", texts[-1] if texts else str(fault)).split())

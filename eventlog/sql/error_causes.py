@@ -33,6 +33,16 @@ def blames_rights(fault: DatabaseFailed | ConnectionLost) -> bool:
     return not DENIALS.isdisjoint(error_numbers(fault.__cause__))
 
 
+def blames_lock(fault: DatabaseFailed, dialect: Dialect) -> bool:
+    """Return whether the statement waited too long for a lock of another session."""
+    return not dialect.sessions.lock_waits.isdisjoint(error_numbers(fault.__cause__))
+
+
+def blames_time(fault: DatabaseFailed, dialect: Dialect) -> bool:
+    """Return whether the statement took longer than its limit."""
+    return not dialect.sessions.slow.isdisjoint(error_numbers(fault.__cause__))
+
+
 def blames_definition(fault: DatabaseFailed, dialect: Dialect) -> bool:
     """Return whether the definition of a table or column is to blame, as changes need it."""
     return not dialect.sessions.wrong_definitions.isdisjoint(error_numbers(fault.__cause__))

@@ -16,6 +16,8 @@ from eventlog.sql.stored import OURS, Stored
 
 COMPANIONS = (
     *("state", "lock", "batch", "retry", "held", "failed", "resync", "notice", "tracked", "version"),
+    "answer",  # of the receiver, that is not a first success
+    "try",  # of each row, with its answer
     "sent",  # the highest record_id that went out
     "known",  # what the receiver has, of logs that are filled by comparing
     "slot",  # up to where a replication slot was read, of logs that one fills
@@ -142,6 +144,7 @@ _PARTS = (  # indexes and constraints
     "state_one",
     "state_known",
     "known_way",
+    "try_way",
 )
 
 

@@ -136,6 +136,10 @@ class Child:
     columns: tuple[Column, ...]
     link: ForeignKey
 
+    def attribute(self, column: Column) -> str:
+        """Return the name of a column as an attribute of the parent."""
+        return f"{self.relation.table.name}.{column.name}"
+
     def key(self, names: Iterable[str]) -> tuple[tuple[str, Column], ...]:
         """Return the columns of the parent's key, each with the column of the child that holds it."""
         child_names = dict(zip(self.link.target_columns, self.link.columns, strict=True))

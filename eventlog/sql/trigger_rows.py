@@ -22,7 +22,8 @@ from eventlog.sql.relation import Child, Choice, Firing, Relation, qualified
 VALUES = frozenset((1, 2, 3))  # the event types that carry values
 PER_FIELD = VALUES | {7, 8}
 REPLICATED = "replicated"  # whatever replication does to a row
-EVENTS = ("insert", "update", "delete", "truncate", REPLICATED)
+EMPTIED = "truncated"  # a truncate is over
+EVENTS = ("insert", "update", "delete", "truncate", EMPTIED, REPLICATED)
 CHILD_TYPES = {2: 2, 6: 8, 8: 8}  # an update of the parent, as a change of a child row is logged
 
 
@@ -160,8 +161,12 @@ class TriggerRows:
             else:
                 when = self._has_value(old_alias or new_alias or "", column)
             row = self._row(kind, column, old_alias, new_alias, when)
-            rows.append(row._replace(column=f"{child.relation.table.name}.{column.name}"))
+            rows.append(row._replace(column=child.attribute(column)))
         return rows
+
+    def child_read_back(self, child: Child) -> list[TriggerRow]:
+        """Return the rows after which a parent's values of the child are read back, whatever they were."""
+        return [TriggerRow(8, child.attribute(column), when="true") for column in child.columns]
 
     def _row(
         self, kind: int, column: Column, old_alias: str | None, new_alias: str | None, when: str

@@ -2,5 +2,6 @@
 
 log_status     the facts, read from the log
 backlog_trend  the pending rows over the last minute, and when the backlog ends
-verdict        the state in a sentence, the worst first
+verdict        the states in sentences, by their consequence
+log_watch      one look for all who ask a process, and the state of a log that cannot be read
 """

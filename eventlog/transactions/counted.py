@@ -76,6 +76,7 @@ class DueTransaction(NamedTuple):
     stored: Iterable[Placed]  # repeats, too
     fault: str = ""  # why its changes are refused
     is_late: bool = False  # a later one was handed out before
+    is_overlapped: bool = False  # one that is handed out after it began before its end
 
     def refusals(self) -> Iterator[Refused]:
         """Yield each change of a transaction that is refused."""

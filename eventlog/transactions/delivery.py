@@ -23,6 +23,7 @@ class Delivery(NamedTuple):
     changes: Iterable[Change]
     late: bool = False  # a later change was handed out before
     may_wait: bool = False  # the source may have to wait before the next one
+    is_overlapped: bool = False  # the next ones have changes of before its end
 
 
 def by_transaction(changes: Iterable[Change | Refused]) -> Iterator[Delivery | Refused]:

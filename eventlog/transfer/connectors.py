@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 from eventlog.clients.kafka_settings import KafkaSettings
 from eventlog.core import settings
@@ -101,6 +101,7 @@ class SourceRequest:
     follow: bool = False  # it is read round after round
     once: bool = False  # it is read from its beginning, and never again
     whole_transactions: bool = False  # files that are read once are divided into them
+    repeats: bool = True  # the target passes over events that it has, so a bad file may be read again
     advance: Advance = lambda size: None  # called as files are read
 
 
@@ -144,6 +145,12 @@ class Connector:
 def connector_of(format_name: str, place: str) -> Connector:
     """Return the functions for a format at a place; an empty Connector if the registry has no entry."""
     return CONNECTORS.get((format_name, place), Connector())
+
+
+def refuse_place(place: str, *names: str) -> NoReturn:
+    """Raise Misuse, because records of these formats are neither read nor written at a place."""
+    right = ", ".join(name for name, of in CONNECTORS if of == place)
+    raise Misuse(f"--{place} is no place for {' or '.join(names)}, only for {right}")
 
 
 def _read_topics(request: SourceRequest) -> ChangeSource:
@@ -278,7 +285,7 @@ def _read_folder(request: SourceRequest) -> ChangeSource:
 
     source, stream = request.source, request.source.settings(StreamSettings)
     read = partial(changes_in_order, source.format, source.tables, source.of_format, stream)
-    return DocumentFolder(source.only_name(), source.limits, read, request.state)
+    return DocumentFolder(source.only_name(), source.limits, read, request.state, reads_again=request.repeats)
 
 
 def _read_stream(request: SourceRequest) -> ChangeSource:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from pathlib import Path
 
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
 from eventlog.files.current_files import load_current
-from eventlog.files.inputs import BY_COLUMN, Advance, check_inputs
+from eventlog.files.inputs import Advance, check_inputs
 from eventlog.files.outputs import Output
 from eventlog.fold import Rules
 from eventlog.formats.gbase.address import is_live
 from eventlog.transactions.stream_settings import StreamSettings
-from eventlog.transfer.connectors import Endpoint, SourceRequest
+from eventlog.transfer.connectors import Endpoint, SourceRequest, refuse_place
 from eventlog.transfer.job import Job
 from eventlog.transfer.job_output import load_state, open_target
 from eventlog.transfer.loop import ONE_ROUND, RunLength, transfer
 from eventlog.transfer.opening import open_source
+from eventlog.transfer.ordered import arrival_of
 from eventlog.transfer.report import Report, before_writing
+from eventlog.transfer.ways import Way, way_of
 from eventlog.xds.xds_settings import XdsSettings
-
-_FEW = 64 << 10  # bytes of CSV files whose rows are converted before Arrow is loaded
 
 
 def convert(
@@ -39,10 +37,15 @@ def convert(
     """
     job = replace(job, clock=clock)
     source, target = job.source, job.target
-    if _is_read_by_column(source, target):
-        _write_log(source, target, job.current, report, advance)
-        return
     reads_on = run_length.follow or job.state is not None or is_live(job.url)  # it is written part after part
+    way = way_of(job, reads_on=reads_on)
+    if way is not Way.BY_ROW:
+        write = _write_log if way is Way.LOG else _write_changes
+        write(job, report, advance)
+        return
+    stream = source.settings(StreamSettings)
+    arrival = arrival_of(source.format, source.of_format, stream, once=not (reads_on or source.place))
+    target = replace(job, options={**job.options, "arrival": arrival}).target
     _check_target(job, target, reads_on)
     saved_state = load_state(job.state, job.source_format)
     with ExitStack() as stack:
@@ -62,7 +65,7 @@ def convert(
             ),
             report,
             run_length,
-            interval=source.settings(StreamSettings).follow_interval,
+            interval=stream.follow_interval,
             copy=source.place if job.state is not None else "",
         )
 
@@ -76,48 +79,33 @@ def _check_target(job: Job, target: Endpoint, has_state: bool) -> None:
             raise Misuse(f"{job.cases} is not empty: name a new folder for the cases")
     if target.place and target.connector.parts is None:
         if target.connector.write is None:
-            raise Misuse(f"--{target.place} is no place for {job.source_format} or {job.target_format}")
+            refuse_place(target.place, job.source_format, job.target_format)
         if has_state:
             raise Misuse("--state: write to files or to --kafka, not to --url")
 
 
-# --- a log, by column
+# --- by column
 
 
-def _is_read_by_column(source: Endpoint, target: Endpoint) -> bool:
-    """Return whether a log becomes documents, and its files can be read by column."""
-    if not source.format.folded or target.format.name != "xds" or target.place:
-        return False
-    if source.settings.options.get("handle_future_events") or "-" in source.names:
-        return False
-    if any(map(source.limits.csv_layout, source.names)):
-        return False
-    containers = {container for _, container in source.files}
-    return containers <= {*BY_COLUMN} and not (containers == {"csv"} and _are_small(source.names))
-
-
-def _are_small(names: Sequence[str]) -> bool:
-    """Return whether files have few bytes together; what is no file, such as a pipe, may have many."""
-    paths = list(map(Path, names))
-    return all(path.is_file() for path in paths) and sum(path.stat().st_size for path in paths) <= _FEW
-
-
-def _write_log(
-    source: Endpoint,
-    target: Endpoint,
-    current_files: Iterable[tuple[str, str]],
-    report: Report,
-    advance: Advance,
-) -> None:
+def _write_log(job: Job, report: Report, advance: Advance) -> None:
     """Write the documents of a log, read by column."""
     from eventlog.transfer.log_files.by_column import BulkPickup  # Arrow takes a while to load
 
+    source, target = job.source, job.target
     check_inputs(source.names)
     settings, tables, limits = source.settings, source.tables, source.limits
     rules, writing, clock = settings(Rules), settings(XdsSettings), settings.complete["now"]
-    with load_current(tables, current_files, limits) as current:
+    with load_current(tables, job.current, limits) as current:
         pickup = BulkPickup(tables, rules, writing, current, clock, report.refuse, limits)
         with Output(target.only_name(), Shape.BYTES, target.container) as output:
             for record in report.accepted(pickup.documents(source.files, advance)):
                 output.write(record)
         report.add_changes(pickup.written)
+
+
+def _write_changes(job: Job, report: Report, advance: Advance) -> None:
+    """Write the changes of change tables or messages, read by column."""
+    from eventlog.transfer.change_files.writing import ChangeFiles
+
+    prepare = before_writing(job.source.format, job.tables, report, job.target.format)
+    ChangeFiles(job.source, job.target, prepare, report).write(advance)

@@ -195,7 +195,8 @@ class PartedOutput:
             for change in delivery.changes:
                 count += 1
                 yield change
-            if count >= CHANGES or (delivery.may_wait and time.monotonic() - begun >= self._parts.seconds):
+            is_late = delivery.may_wait and time.monotonic() - begun >= self._parts.seconds
+            if not delivery.is_overlapped and (count >= CHANGES or is_late):
                 return
             delivery = self._next(deliveries)
 

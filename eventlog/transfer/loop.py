@@ -80,10 +80,12 @@ def transfer(
     *,
     interval: float,
     copy: str = "",
+    is_paced: bool = False,
 ) -> None:
     """Write what a source holds to a target, round after round.
 
     `copy` names who gets a copy of a state that the target keeps: that it was not taken is a warning then.
+    `is_paced` waits between rounds also for a source that waits by itself.
     """
     warned = False
     while True:
@@ -101,7 +103,7 @@ def transfer(
             not run_length.follow
             or source.ended
             or run_length.stop()
-            or not run_length.wait(0 if source.blocks else interval)
+            or not run_length.wait(0 if source.blocks and not is_paced else interval)
         ):
             return
 

@@ -28,7 +28,8 @@ def open_source(request: SourceRequest) -> ChangeSource:
     if request.once and not source.place:
         return FileChanges(request)
     if not source.has_positions or source.connector.read is None:
-        raise Misuse(f"--follow and --state: {source.format.name} there has no positions to continue from")
+        flag = "--follow" if request.follow else "--state"
+        raise Misuse(f"{flag}: files of {source.format.name} have no positions to continue from")
     return source.connector.read(request)
 
 

@@ -16,6 +16,7 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Format, Placed, Source
 from eventlog.core.tables import Tables
 from eventlog.files.stores import SortedItems, SpoolFile
+from eventlog.formats.qlik.numbering import Arrival
 from eventlog.formats.qlik.sequenced import SequenceGroup, Sequencer
 from eventlog.formats.qlik.sequenced_messages import MessageSequencer
 from eventlog.formats.qlik.sequenced_rows import RowSequencer
@@ -76,6 +77,16 @@ def changes_in_order(
     if not whole_transactions:
         return (item if isinstance(item, Refused) else item.change for item in placed)
     return _changes_of_all(assemble(placed, stream.open_transactions, SpoolFile(), ended=stream.ended))
+
+
+def arrival_of(form: Format, reading: Any, stream: StreamSettings, *, once: bool) -> Arrival:
+    """Return how the changes of a source come to a writer; `once` means files that are read once."""
+    if form.folded or form.name in COMMITS:
+        return Arrival.BY_TRANSACTION
+    if stream.order == "as-is":
+        return Arrival.AS_IS
+    is_sorted = once and form.name in SEQUENCERS and not getattr(reading, "whole_transactions", False)
+    return Arrival.SEQUENCE if is_sorted else Arrival.ANY
 
 
 def _changes_of_all(transactions: Iterable[DueTransaction | Refused]) -> Iterator[Change | Refused]:

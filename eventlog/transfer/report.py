@@ -71,6 +71,23 @@ class Report:
                     self.inform(_without_key(change, tables))
             yield change
 
+    def note_zoneless(self, changes: Iterable[Change], source: Format) -> Iterator[Change]:
+        """Yield the changes, and report that their times are taken as UTC if they name no zone.
+
+        The first time shows it for all, because a setting of the source names the zone.
+        """
+        iterator = iter(changes)
+        for change in iterator:
+            if change.time is not None and not change.time.endswith("Z"):
+                self.inform(
+                    f"the times of {source.name} name no zone, and are written as UTC: state their zone with"
+                    " time-zone"
+                )
+            yield change
+            if change.time is not None:
+                break
+        yield from iterator
+
     def sync_rejects(self) -> None:
         """Bring the rejected records safely to disk."""
         if self._rejects is not None:
@@ -149,6 +166,8 @@ def before_writing(
             changes = report.accepted(publish(changes, tables))
         if target is not None and target.takes_no_key:
             changes = report.note_keyless(changes, tables)
+        if target is not None and target.writes_utc and hasattr(source.settings, "time_zone"):
+            changes = report.note_zoneless(changes, source)
         if current is not None:
             changes = report.accepted(expand_truncates(changes, tables, current))
         return changes

@@ -9,7 +9,7 @@ from typing import Any
 
 from eventlog.clients.kafka_settings import KafkaSettings
 from eventlog.core import settings
-from eventlog.files.stores import SpoolFile
+from eventlog.files.stores import SortedItems, SpoolFile
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,14 @@ class SettingsByName:
 
 
 def service_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that are no values: a place on disk and, where one is named, a schema registry."""
+    """Return the settings that are no values: places on disk and, where one is named, a schema registry."""
+    on_disk: dict[str, Any] = {"spool": SpoolFile, "open_sorter": SortedItems}
     if not options.get("schema_registry"):
-        return {"spool": SpoolFile}
+        return on_disk
     from eventlog.clients.http_client import authorization
     from eventlog.transfer.sources.schema_registry import Registry, RegistryAccess
 
     kafka = settings.build(KafkaSettings, options)
     access = RegistryAccess(authorization(*kafka.registry_identity), kafka.registry_ca, kafka.registry_cert)
     registry = Registry(kafka.schema_registry, access=access)
-    return {"spool": SpoolFile, "schema_of": registry.schema_of, "register": registry.register}
+    return {**on_disk, "schema_of": registry.schema_of, "register": registry.register}

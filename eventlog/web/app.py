@@ -93,7 +93,7 @@ def make_app(
         if fault.status_code in (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED):
             is_plain = fault.detail in ("Not Found", "Method Not Allowed")
             show = show_missing or partial(refusal, HTTPStatus.NOT_FOUND)
-            return show(missing if is_plain else fault.detail)
+            return await run_in_threadpool(show, missing if is_plain else fault.detail)
         return refusal(fault.status_code, fault.detail, fault.headers)
 
     async def fail(request: Request, fault: Exception) -> Response:

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse
 
 from eventlog.core.entry import EVENT_TYPES
 from eventlog.core.errors import EventlogError
-from eventlog.core.plurals import duration, number, quantity, size
+from eventlog.core.plurals import are, duration, number, quantity, size
 from eventlog.core.redaction import visible
 from eventlog.xds import documents
 
@@ -27,11 +27,6 @@ def one_file(template: str, **values: object) -> str:
     """Return a page that needs no other file."""
     style = resources.files("eventlog.web").joinpath("page.css").read_text()
     return ENVIRONMENT.get_template(template).render(values, style=style)
-
-
-def are(amount: int, noun: str) -> str:
-    """Return a number with its noun and verb: 1 row is, 2 rows are."""
-    return f"{number(amount)} {noun}" + (" is" if amount == 1 else "s are")
 
 
 def ceiling(maximum: float) -> float:
@@ -48,9 +43,9 @@ def time(at: datetime | str | None, zone: str = "Z") -> str:
 
 
 def sent_in(at: datetime, now: datetime) -> str:
-    """Return when an event is sent again: in 12 s."""
+    """Return when an event is sent again: in 12 s, or due now if its time has passed."""
     seconds = math.ceil((at - now).total_seconds())
-    return f"in {duration(seconds)}" if seconds > 0 else "now"
+    return f"in {duration(seconds)}" if seconds > 0 else "due now"
 
 
 def address(path: str, query: dict[str, str]) -> str:

@@ -20,6 +20,7 @@ CLIENTS = 64  # at a time; for one more, the one that has been about to ask for 
 SHARE = CLIENTS // 2  # of one visitor
 PAUSE = 0.01  # seconds
 HEAD = 64 << 10  # bytes of the lines before a body
+_END = 5.0  # seconds in which the server ends
 
 
 class VisitorConnection(H11Protocol):
@@ -159,11 +160,21 @@ def serve(
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen(CLIENTS)
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
-        thread.start()
+        server, has_ended = uvicorn.Server(config), threading.Event()
+        threading.Thread(target=_run, args=(server, listener, has_ended), daemon=True).start()
         try:
             yield ListenAddress(*listener.getsockname()[:2])
         finally:
             server.should_exit = True
-            thread.join(5)
+            try:
+                has_ended.wait(_END)
+            finally:
+                has_ended.wait(_END)  # a signal may end the first wait, and the thread has the socket
+
+
+def _run(server: uvicorn.Server, listener: socket.socket, has_ended: threading.Event) -> None:
+    """Run a server to its end. Python takes a thread for ended if a signal interrupts its `join`."""
+    try:
+        server.run([listener])
+    finally:
+        has_ended.set()

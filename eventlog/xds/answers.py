@@ -23,6 +23,10 @@ class Level(enum.IntEnum):
     FATAL = 4  # shut the driver down
 
 
+# So many of the answers to an event or a row are kept, besides a first success, and so many characters.
+FIRST_TRIES, LAST_TRIES, LONGEST_WORDS = 3, 7, 1000
+
+
 class Status(NamedTuple):
     """The answer to one event."""
 
@@ -54,13 +58,13 @@ def read(
         root = parse(reply)
     except InvalidDocument as fault:
         raise InvalidDocument(f"the answer is no XML that is read: {fault}") from fault
-    outputs = root.findall("output")
-    asks = root.find("*/query") is not None
+    outputs = [part for part in root if part.tag == "output"]
+    asks = any(element.tag == "query" for part in root for element in part)
     if root.tag != "nds" or not (outputs or asks):
         raise InvalidDocument("the answer is no nds document with an output")
     if len(outputs) > 1:
         raise InvalidDocument(f"the answer has {len(outputs)} outputs")
-    statuses = [_status(status) for output in outputs for status in output.iterchildren("status")]
+    statuses = [_status(status) for output in outputs for status in output if status.tag == "status"]
     if not asks:
         return statuses
     if not statuses:
@@ -114,7 +118,7 @@ def _status(element: etree._Element) -> Status:
         worst = Level[(level or "").upper()]
     except KeyError:
         raise InvalidDocument(f"a status has the level {level!r}") from None
-    text = "".join(map(str, element.itertext())).strip()
+    text = ("".join(map(str, element.itertext())) if len(element) else element.text or "").strip()
     named = element.get("event-id")
     event_id = named if named and named.strip() else None  # a blank one names no event
     return Status(worst, event_id, text, element.get("type"))

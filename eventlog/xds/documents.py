@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
+from hashlib import blake2b
+from operator import itemgetter
 
 from lxml import etree
 
 from eventlog import __version__
-from eventlog.core.change import Change, check_decoded, position_text, row_events
+from eventlog.core.change import EVENT_PART, KEY_DIGEST, Change, Op, check_decoded, position_text, row_events
 from eventlog.core.errors import EventlogError, Refused
-from eventlog.core.grouped_warnings import unchanged_updates
+from eventlog.core.grouped_warnings import GroupedWarnings, unchanged_updates
 from eventlog.core.tables import Tables
 from eventlog.core.xmlparser import parse
 from eventlog.formats.neutral import refuse
@@ -32,10 +34,21 @@ def document(events: Iterable[str]) -> str:
 
 def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> Iterator[bytes | Refused]:
     """Yield the documents of changes, each on lines of its own, and Refused for what XDS cannot express."""
-    events = EventWriter(tables, settings)
-    batch: dict[Hashable, str] = {}
     tally = unchanged_updates()
-    for number, change in enumerate(changes, 1):
+    yield from write_events(changes, EventWriter(tables, settings), settings, tally)
+    yield from tally.warnings()
+
+
+def write_events(
+    changes: Iterable[Change],
+    events: EventWriter,
+    settings: XdsSettings,
+    tally: GroupedWarnings,
+    first: int = 1,
+) -> Iterator[bytes | Refused]:
+    """Yield the documents of changes, numbered from `first` on; the tally counts those without an event."""
+    batch: dict[Hashable, str] = {}
+    for number, change in enumerate(changes, first):
         try:
             written = [
                 (events.write(event, name), events.object(event))
@@ -54,7 +67,6 @@ def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> I
                 batch[named] = text
     if batch:
         yield finish(document(batch.values()), settings)
-    yield from tally.warnings()
 
 
 def indent(text: str | bytes) -> str:
@@ -65,14 +77,36 @@ def indent(text: str | bytes) -> str:
 
 
 def events_with_ids(change: Change, number: int) -> Iterator[tuple[Change, str]]:
-    """Yield the events of a change, each under its name: the log's own, else table and position."""
+    """Yield the events of a change, each under its event-id; `number` is the change's place in the run."""
     check_decoded(change)
+    event_id = _event_id(change, number)
     for part, event in enumerate(row_events(change), 1):
-        name = change.fact("event_id")
-        if not isinstance(name, str):
-            table = change.table if change.schema is None else f"{change.schema}.{change.table}"
-            name = f"{table}:{number if change.position is None else change.position}"
-        yield event, name if part == 1 else f"{name}.{part}"
+        yield event, event_id if part == 1 else f"{event_id}.{part}"
+
+
+def _event_id(change: Change, number: int) -> str:
+    """Return the log's own id, else the table and the position, or the digest of a row of a full load.
+
+    Only a change that has no position gets its place in the run.
+    """
+    facts = dict(change.extra) if change.extra else {}
+    event_id = facts.get("event_id")
+    if isinstance(event_id, str):
+        return event_id
+    table = change.table if change.schema is None else f"{change.schema}.{change.table}"
+    if change.op is Op.SNAPSHOT:
+        names_and_values = (*zip(*sorted(change.fields, key=itemgetter(0)), strict=True),)[::2]
+        return f"{table}:{_digest((change.key, names_and_values), 16)}"
+    position = number if change.position is None else change.position
+    part = facts.get(EVENT_PART)
+    if part is None:
+        return f"{table}:{position}"
+    return f"{table}:{position}.{_digest(change.key, 8) if part == KEY_DIGEST else part}"
+
+
+def _digest(content: object, size: int) -> str:
+    """Return a digest of so many bytes of names and values; 1, 1.0, true and "1" have different ones."""
+    return blake2b(ascii(content).encode(), digest_size=size).hexdigest()
 
 
 def finish(text: str, settings: XdsSettings) -> bytes:

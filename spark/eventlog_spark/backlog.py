@@ -8,61 +8,72 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import chain
 from operator import add
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import Observation
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog.core import settings
-from eventlog.core.errors import Misuse
+from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.formats import Shape
 from eventlog.core.plurals import quantity
 from eventlog.core.state_versions import BACKLOG
 from eventlog.core.tables import Table
 from eventlog.files.current_files import keyed
 from eventlog.fold import Rules, assumed_present
+from eventlog.fold.by_column.runs import have_any, have_repeats
 from eventlog.transfer.job import Job
-from eventlog.transfer.log_files.by_column.pieces import CUT_INSIDE
+from eventlog.transfer.log_files.by_column.pieces import WrongCut
 from eventlog.transfer.ordered import SEQUENCERS
 from eventlog.transfer.settings_by_name import SettingsByName
 from eventlog.xds.xds_settings import XdsSettings
-from eventlog_spark.change_tables import WITHOUT_SEQUENCE, changes_of_files
+from eventlog_spark.change_tables import WithoutSequence, changes_of_files
 from eventlog_spark.current_rows import current_rows
-from eventlog_spark.fold import BRIEF, FoldOutput
+from eventlog_spark.fold import BRIEF
 from eventlog_spark.inputs import (
     FilePiece,
     InputFile,
     ReadStreams,
     contents,
     exists,
+    files_on_disk,
     find_files,
     in_portions,
     is_remote,
     is_small,
+    opened_here,
     plain,
     uri,
 )
 from eventlog_spark.library import fold_task, folded
-from eventlog_spark.log_rows import (
-    SCATTERED,
-    LogReading,
-    NoteIds,
-    RunsOfTasks,
-    feed_of,
-    have_repeats,
-)
+from eventlog_spark.log_rows import LogReading, feed_of
 from eventlog_spark.messages import changes_of_message_files
-from eventlog_spark.packing import Exchange, RowFeed
-from eventlog_spark.pieces import ReadCurrent, ReadLog, pieces_of, tasks_of
+from eventlog_spark.packing import UNPACKED, Exchange, FileBytes, RowFeed
+from eventlog_spark.pieces import FindRows, ReadCurrent, ReadLog, pieces_of, tasks_of
 from eventlog_spark.ranges import RangeOutput
-from eventlog_spark.result_rows import Changes, Documents, FrameForm
+from eventlog_spark.reports import (
+    REFUSED_COLUMNS,
+    NoteIds,
+    NoteRefused,
+    Refusal,
+    Reports,
+    ScatteredIds,
+    frame_of_refusals,
+    marked,
+    refused_of,
+    refused_records,
+    with_places,
+)
+from eventlog_spark.result_rows import REFUSAL, Changes, Documents, FrameForm
+from eventlog_spark.spark_versions import context_of, partitions_of, setting_of
 from eventlog_spark.streams import LINES, Convert
 
 SELF_CONTAINED: Final = frozenset(
@@ -118,10 +129,9 @@ class Backlog:
         return ("sequence", "as-is") if self.job.source_format in SEQUENCERS else ("as-is",)
 
     @property
-    def fold_output(self) -> FoldOutput:
-        """Return what is made of rows: brief if only texts are written, in any order and number to a file."""
-        brief = self.order != "log" and self.job.output_container is None and not self.per_file
-        return FoldOutput.BRIEF if brief else FoldOutput.ROWS
+    def is_brief(self) -> bool:
+        """Return whether only texts are written, in any order and number to a file."""
+        return self.order != "log" and self.job.output_container is None and not self.per_file
 
     def reading(self, answerable: Sequence[Table]) -> LogReading:
         """Return the rules by which rows of a log are read."""
@@ -133,7 +143,9 @@ class Backlog:
         return assumed_present(settings.build(Rules, options), options.get("now"), self.clock)
 
     def check(self) -> None:
-        """Raise Misuse for what no DataFrame of lines can hold."""
+        """Raise Misuse for what no DataFrame of lines can hold, and for files of this machine that are not
+        there.
+        """
         if self.job.target_format not in TARGETS:
             raise Misuse(
                 f"--to {self.job.target_format}: Spark writes {' and '.join(TARGETS)};"
@@ -152,6 +164,9 @@ class Backlog:
             raise Misuse("--batch-size: a document has one event here; eventlog convert puts more into one")
         if self.xds.pretty:
             raise Misuse("--pretty: a document is one line here")
+        for name in (*self.job.inputs, *(file for _, file in self.job.current)):
+            if not is_remote(name):
+                files_on_disk(name)
 
 
 @dataclass(frozen=True)
@@ -184,45 +199,45 @@ def run(spark: Any, backlog: Backlog, say: Say = lambda sentence: None) -> Resul
     if backlog.job.source.format.folded and (sentence := backlog.assumed_present()):
         say(sentence)
     files = LogFiles if backlog.job.source.format.folded else StreamFiles
-    result = _write(files(spark, backlog, say), output, say)
+    if context_of(spark) is None:
+        say(files.WITHOUT_CONTEXT)
+    result = _write(files(spark, backlog, say, Reports.of(spark, backlog.strict)), output, say)
     output.finish("")
     for sentence in result.sentences():
         say(sentence)
     return result
 
 
-class SlowWay(NamedTuple):
-    """A way to read files without a quick one, and a sentence about what prevents that."""
-
-    sentence: str
-    without: str
-
-
-_REPEATED: Final = SlowWay("record_ids are repeated: rows are compared before they are folded", "notes_ids")
-_SLOW_WAYS: Final = {
-    CUT_INSIDE: SlowWay("a malformed record hides where the others end: one task reads each file", "is_cut"),
-    WITHOUT_SEQUENCE: SlowWay("there are rows without a change_seq: one task reads all files", "is_cut"),
-    SCATTERED: SlowWay("record_ids are in no order: rows are compared before they are folded", "notes_ids"),
+_REPEATED: Final = ""
+_COMPARED: Final = "rows are compared before they are folded"
+_SLOW_WAYS: Final = {  # by what prevents a quick way: the way without it, and a sentence
+    WrongCut.__name__: ("is_cut", "a malformed record hides where the others end: one task reads each file"),
+    WithoutSequence.__name__: ("is_cut", "there are rows without a change_seq: one task reads all files"),
+    ScatteredIds.__name__: (
+        "notes_ids",
+        "record_ids are in no order: rows are compared before they are folded",
+    ),
+    _REPEATED: ("notes_ids", "record_ids are repeated: rows are compared before they are folded"),
 }
 
 
 def _write(files: LogFiles | StreamFiles, output: OutputFolder, say: Say) -> Result:
     """Write the output of files; anew if a quick way cannot read them."""
     while True:
+        kind = _REPEATED
         try:
-            result = output.write(files.rows)
+            result = output.write(files.rows, files.refused, files.reports)
             if not files.have_repeats(at_end=True):
                 return result
-            slow_way = _REPEATED
-        except Exception as fault:  # of Spark, in whose words is that of a worker
-            slow_ways = [slow_way for sign, slow_way in _SLOW_WAYS.items() if sign in str(fault)]
-            slow_ways += [_REPEATED] if files.have_repeats(at_end=False) else []
-            if not slow_ways or not getattr(files, slow_ways[0].without):
+        except Exception as fault:
+            kind, _ = files.reports.raised(fault) or (_REPEATED, "")
+            is_known = files.have_repeats(at_end=False) if kind == _REPEATED else kind in _SLOW_WAYS
+            if not is_known or not getattr(files, _SLOW_WAYS[kind][0]):
                 raise
-            slow_way = slow_ways[0]
-        say(slow_way.sentence)
-        without: dict[str, Any] = {slow_way.without: False}
-        files = replace(files, **without)
+        without, sentence = _SLOW_WAYS[kind]
+        say(sentence)
+        ways: dict[str, Any] = {without: False}
+        files = replace(files, reports=Reports.of(files.spark, files.reports.is_strict), **ways)
 
 
 # --- what is read
@@ -230,7 +245,7 @@ def _write(files: LogFiles | StreamFiles, output: OutputFolder, say: Say) -> Res
 
 def begin_stage(spark: Any, say: Say, stage: str) -> None:
     """Report a stage, and give its name to the jobs that Spark runs for it."""
-    context = getattr(spark, "sparkContext", None)  # Spark Connect has none
+    context = context_of(spark)
     if context is not None:
         context.setJobDescription(stage)
     say(stage)
@@ -243,42 +258,82 @@ class LogFiles:
     spark: Any
     backlog: Backlog
     say: Say
+    reports: Reports
+    WITHOUT_CONTEXT: ClassVar = (
+        "this session has no SparkContext: record_ids are compared in one more shuffle, and --partitions sets"
+        " how many tasks fold"
+    )
     is_cut: bool = True  # a large text file, into ranges
     notes_ids: bool = True  # record_ids, whose repeats are looked for when all is written
 
-    def rows(self, output: FoldOutput) -> Any:
+    def rows(self) -> Any:
         """Return what the rows of the log become."""
-        task = fold_task(self._reading, self.backlog.form, output)
+        return self._folded("fold")
+
+    def refused(self, refusals: Sequence[Refusal] | None) -> Any:
+        """Return the refused records, with their places: these, or those of a second fold."""
+        stage = "look at what is refused"
+        if refusals is None:
+            return with_places(refused_of(self._folded(stage)), self._find(self._pieces, None))
+        begin_stage(self.spark, self.say, stage)
+        reasons = {row.record_ids[0]: row.refused for row in refusals if row.is_looked_for and row.record_ids}
+        complete = [row for row in refusals if not row.is_looked_for]
+        if not reasons:
+            return frame_of_refusals(self.spark, complete)
+        rows = self._find(self._pieces_with(reasons), reasons)
+        return rows.unionByName(frame_of_refusals(self.spark, complete)) if complete else rows
+
+    def _find(self, pieces: Sequence[FilePiece], reasons: Mapping[int, str] | None) -> Any:
+        """Return the rows of the log that have these record_ids, or the place of each."""
+        find = FindRows(self.backlog.job.source.limits, self._reading, reasons)
+        if reasons is not None and (opened := opened_here(pieces)):
+            rows = (row for batch in find(0, opened) for row in batch.to_pylist())
+            return frame_of_refusals(self.spark, [Refusal(**row) for row in rows])
+        return marked(tasks_of(self.spark, pieces, find), self.reports).rows(pa.schema(REFUSAL))
+
+    def _pieces_with(self, record_ids: Collection[int]) -> list[FilePiece]:
+        """Return the pieces that may have these record_ids."""
+        runs, ids = self.reports.runs_by_task() if self._are_noted else {}, np.array(sorted(record_ids))
+        if len(runs) < len(self._pieces):
+            return self._pieces
+        return [piece for number, piece in enumerate(self._pieces) if have_any(runs[number], ids)]
+
+    def _folded(self, stage: str) -> Any:
+        folding = fold_task(self._reading, self.backlog.form, brief=self.backlog.is_brief)
+        task = NoteRefused(folding, self.reports)
         feeds = list(self._feeds(has_facts=task.schema != BRIEF))
         answering = [self._current_rows(table, named) for table, named in self._current.items()]
-        size = sum(file.size for file in self._all_files if not _is_of_spark(file))
-        exchange = Exchange.of([*feeds, *answering], self._tasks, size)
-        begin_stage(
-            self.spark, self.say, "look at what is refused" if output is FoldOutput.REFUSED else "fold"
-        )
-        if self._runs is not None:
-            feeds = [feed._replace(task=NoteIds(feed.task, self._runs)) for feed in feeds]
-        return folded(feeds, answering, self._reading, task, exchange, unique=self._runs is not None)
+        exchange = Exchange.of([*feeds, *answering], self._tasks, self._bytes)
+        begin_stage(self.spark, self.say, stage)
+        if self._are_noted:
+            feeds = [feed._replace(task=NoteIds(feed.task, self.reports.runs)) for feed in feeds]
+        feeds = [marked(feed, self.reports) for feed in feeds]
+        return folded(feeds, answering, self._reading, task, exchange, unique=self._are_noted)
 
     def have_repeats(self, *, at_end: bool) -> bool:
         """Return whether a record_id was noted twice; at the end also if it was not noted by each task."""
-        if self._runs is None:
+        if not self._are_noted:
             return False
-        runs = self._runs.value
+        runs = self.reports.runs_by_task()
         return (at_end and len(runs) < len(self._pieces)) or have_repeats(runs.values())
 
-    @cached_property
-    def _runs(self) -> Any:
-        """The runs of record_ids that tasks note; None if they compare rows."""
-        context = getattr(self.spark, "sparkContext", None)  # Spark Connect has none
-        if context is None or not self.notes_ids or self._tasks == 0 or any(map(_is_of_spark, self._files)):
-            return None
-        return context.accumulator({}, RunsOfTasks())
+    @property
+    def _are_noted(self) -> bool:
+        """Return whether tasks note their record_ids, and no rows are compared."""
+        compares = not self.notes_ids or self._tasks == 0 or any(map(_is_of_spark, self._files))
+        return not compares and self.reports.runs is not None
 
     @cached_property
     def _tasks(self) -> int | None:
         """The number of tasks that fold; 0 if the task that reads small files goes on."""
         return 0 if self.backlog.partitions is None and is_small(self._all_files) else self.backlog.partitions
+
+    @property
+    def _bytes(self) -> FileBytes:
+        """The bytes of files that tasks read, and those of the rows of all."""
+        stored = sum(file.size for file in self._all_files if not _is_of_spark(file))
+        packed = sum(file.size for file in self._all_files if file.is_packed)
+        return FileBytes(stored, sum(file.size for file in self._all_files) + (UNPACKED - 1) * packed)
 
     @property
     def _all_files(self) -> list[InputFile]:
@@ -299,7 +354,8 @@ class LogFiles:
 
     @cached_property
     def _reading(self) -> LogReading:
-        return self.backlog.reading(list(self._current))
+        in_files = not any(map(_is_of_spark, self._files))
+        return replace(self.backlog.reading(list(self._current)), in_files=in_files)
 
     @cached_property
     def _pieces(self) -> list[FilePiece]:
@@ -338,9 +394,17 @@ class StreamFiles:
     spark: Any
     backlog: Backlog
     say: Say
+    reports: Reports
+    WITHOUT_CONTEXT: ClassVar = (
+        "this session has no SparkContext: one task reads messages, unless --partitions sets how many"
+    )
     is_cut: bool = True  # what has a sequence, into pieces
 
-    def rows(self, _: FoldOutput) -> Any:
+    def refused(self, refusals: Sequence[Refusal] | None) -> Any:
+        """Return the refused records: these, or those of a second reading."""
+        return refused_records(self.spark, self.rows, refusals)
+
+    def rows(self) -> Any:
         """Return what the changes become."""
         begin_stage(self.spark, self.say, "convert")
         job, source = self.backlog.job, self.backlog.job.source.format
@@ -355,16 +419,16 @@ class StreamFiles:
             files = [list(chain.from_iterable(files))]
             pieces = self._pieces(files[0])
             if len(pieces) > 1:
-                most_tasks = int(self.spark.conf.get("spark.sql.shuffle.partitions"))
-                tasks = self.backlog.partitions or min(len(pieces), most_tasks)
+                tasks = self.backlog.partitions or min(len(pieces), partitions_of(self.spark))
                 reading: Any = settings.build(source.settings, convert.options)
                 changes_of = (
                     changes_of_files if job.source_format == "qlik-table" else changes_of_message_files
                 )
-                return changes_of(self.spark, pieces, job, reading, RangeOutput(convert.rows, LINES), tasks)
+                output = RangeOutput(convert.rows, LINES, self.reports)
+                return changes_of(self.spark, pieces, job, reading, output, tasks)
         streams = [[FilePiece(file) for file in stream] for stream in files]
-        rows = contents(self.spark, streams)
-        return rows.mapInArrow(ReadStreams(streams, convert), from_arrow_schema(LINES))
+        task = NoteRefused(ReadStreams(convert), self.reports)
+        return RowFeed(contents(self.spark, streams), task).rows(LINES)
 
     def have_repeats(self, *, at_end: bool) -> bool:
         """Return False, because records may be repeated."""
@@ -379,13 +443,17 @@ class StreamFiles:
         return pieces_of(self.spark, files, self.backlog.job.source.limits, self.say)
 
     def _are_worth_tasks(self, files: Sequence[InputFile]) -> bool:
-        context = getattr(self.spark, "sparkContext", None)  # Spark Connect has none
+        context = context_of(self.spark)
         cores = 0 if context is None else context.defaultParallelism
         enough = self.backlog.job.source_format == "qlik-table" or cores >= _MANY_CORES
         return enough and sum(file.size for file in files) >= _WORTH
 
 
 # --- what is written
+
+
+class StoppedAtRecord(EventlogError):
+    """stopped at the first bad record: {0}"""
 
 
 class OutputFolder:
@@ -415,34 +483,51 @@ class OutputFolder:
         """Mark the folder as complete."""
         self._mark("done", marker)
 
-    def write(self, make_rows: Callable[[FoldOutput], Any]) -> Result:
-        """Write documents, and refused records if there are any, in place of those of a run that died."""
+    def write(
+        self,
+        make_rows: Callable[[], Any],
+        make_refused: Callable[[Sequence[Refusal] | None], Any],
+        reports: Reports,
+    ) -> Result:
+        """Write documents, and refused records if there are any, in place of those of a run that died.
+
+        The refused records are those that the tasks of the rows report, or those of rows made anew.
+        """
         began = time.monotonic()
-        rows = make_rows(self._backlog.fold_output)
+        rows = make_rows()
         if self._marker("job") is None:  # a marker that is replaced is missing for a moment
             self._mark("job", BACKLOG.head)
+        try:
+            counts = self._write_documents(rows, reports)
+        except Exception as fault:
+            if (refusal := reports.stopped(fault)) is None:
+                raise
+            raise StoppedAtRecord(make_refused([refusal]).collect()[0].refused) from None
+        documents, refused = counts["documents"], counts["refused"]
+        if refused or self._exists("refused"):  # of a run that died
+            bad = make_refused(reports.refusals(counts))
+            bad.write.mode("overwrite").json(self.place("refused"))
+        operations = {name: counts[name] for name in _OPERATIONS if counts.get(name)}
+        reasons = [row.refused for row in self.refused(_EXAMPLES)] if refused else []
+        digested = (counts[DIGEST], int(counts[_DIGEST_SUM] or 0)) if DIGEST in counts else (0, 0)
+        return Result(documents, refused, operations, time.monotonic() - began, reasons, digested)
+
+    def _write_documents(self, rows: Any, reports: Reports) -> Mapping[str, Any]:
+        """Write the documents among rows; return the counts of what was written and refused."""
         column = "change" if "change" in rows.columns else "document"
         observation = Observation()
-        rows = self._strict(rows).observe(observation, *_counts(rows.columns))
+        counted = [*_counts(rows.columns), *reports.counts(rows.columns)]
         if self._backlog.order == "log":
             rows = rows.orderBy("order")
+        rows = rows.observe(observation, *counted)  # the sort first looks at a sample, which is not counted
         good = rows.where("refused is null")
+        ids = ["record_ids"] if column == "change" else []
         if self._backlog.job.output_container == "parquet":
-            self._writer(good.drop("refused", "record", DIGEST)).parquet(self.place("documents"))
+            self._writer(good.drop(*ids, "refused", "record", DIGEST)).parquet(self.place("documents"))
         else:
             self._writer(good.select(column)).text(self.place("documents"))
-        counts = observation.get
-        operations = {name: counts[name] for name in _OPERATIONS if counts.get(name)}
-        documents = counts["documents"]
-        if counts["refused"] or self._exists("refused"):  # of a run that died
-            with_records = make_rows(FoldOutput.REFUSED)
-            ids = ["record_ids"] if "record_ids" in with_records.columns else []
-            bad = with_records.where("refused is not null").select(*ids, "refused", "record")
-            bad.write.mode("overwrite").json(self.place("refused"))
-        reasons = [row.refused for row in self.refused(_EXAMPLES)] if counts["refused"] else []
-        digested = (counts[DIGEST], int(counts[_DIGEST_SUM] or 0)) if DIGEST in counts else (0, 0)
-        seconds = time.monotonic() - began
-        return Result(documents, counts["refused"], operations, seconds, reasons, digested)
+        counts: Mapping[str, Any] = observation.get
+        return counts
 
     def place(self, name: str) -> str:
         """Return a place in the folder, as Spark writes it."""
@@ -454,23 +539,15 @@ class OutputFolder:
 
     def refused(self, max_rows: int | None = None) -> list[Any]:
         """Return the refused records that were written, or the first of them."""
-        schema = "record_ids array<long>, refused string, record string"
         if not self._exists("refused"):
             return []
-        frame = self._spark.read.schema(schema).json(self.written("refused"))
+        frame = self._spark.read.schema(REFUSED_COLUMNS).json(self.written("refused"))
         rows: list[Any] = (frame if max_rows is None else frame.limit(max_rows)).collect()
         return rows
 
     def _writer(self, frame: Any) -> Any:
         limit = {"maxRecordsPerFile": self._backlog.per_file} if self._backlog.per_file else {}
         return frame.write.mode("overwrite").options(**limit)
-
-    def _strict(self, rows: Any) -> Any:
-        if not self._backlog.strict:
-            return rows
-        reason = f.concat(f.lit("eventlog.strict: stopped at the first bad record: "), "refused")
-        stop = f.when(f.col("refused").isNotNull(), f.raise_error(reason).cast("string"))
-        return rows.withColumn("refused", stop)
 
     def _mark(self, name: str, text: str) -> None:
         if self._folder is None:
@@ -516,7 +593,7 @@ _PROTOCOL: Final = "spark.sql.sources.commitProtocolClass"
 
 def check_committer(spark: Any, output: str) -> None:
     """Raise Misuse if a failed task could leave its documents in a store."""
-    if not is_remote(output) or spark.conf.get(_PROTOCOL).endswith("PathOutputCommitProtocol"):
+    if not is_remote(output) or setting_of(spark, _PROTOCOL, "").endswith("PathOutputCommitProtocol"):
         return
-    if spark.conf.get(_ALGORITHM, "1") != "1":
+    if setting_of(spark, _ALGORITHM, "1") != "1":
         raise Misuse(f"{output}: a failed task could leave its documents there: use --conf {_ALGORITHM}=1")

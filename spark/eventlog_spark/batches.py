@@ -9,7 +9,9 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark import TaskContext
 
+from eventlog.core.errors import EventlogError
 from eventlog.core.portions import portions
+from eventlog_spark.spark_versions import VERSION
 
 SIZE = 4096  # rows of one batch,
 BYTES = 16 << 20  # or fewer, whose texts have so many bytes
@@ -29,6 +31,24 @@ def bounded(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> Iterator[pa.Rec
     """Yield rows that may hold long texts as batches of this schema, so many bytes at a time."""
     for chunk in portions(rows, SIZE, _size_of, BYTES):
         yield from gather(chunk, schema)
+
+
+class BatchTooLarge(EventlogError):
+    """a batch of Spark has {0} MiB, and {1} is the most: set {2}={3} in the session, or less"""
+
+
+def bounded_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches that Spark gives to a task; raise BatchTooLarge where Spark bounds no bytes."""
+    for batch in batches:
+        if VERSION.max_batch is not None and batch.nbytes >> 20 > VERSION.max_batch and batch.num_rows > 1:
+            raise BatchTooLarge(batch.nbytes >> 20, VERSION.max_batch, *VERSION.bound)
+        yield batch
+
+
+def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield small batches joined, up to some thousand rows or 16 MiB, because each costs a millisecond."""
+    for few in portions(batches, SIZE, lambda batch: batch.nbytes + batch.num_rows * (BYTES // SIZE), BYTES):
+        yield few[0] if len(few) == 1 else pa.concat_batches(few)
 
 
 def _size_of(row: Sequence[Any]) -> int:

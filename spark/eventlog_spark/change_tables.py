@@ -10,14 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import chain, count, starmap
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Tables
 from eventlog.files.inputs import stem_of
@@ -32,6 +31,7 @@ from eventlog_spark.inputs import FilePiece, InputFile, Open, Opened
 from eventlog_spark.messages import check_single_values
 from eventlog_spark.pieces import answers_about, read_slabs, rows_of_piece, tasks_of, until_fault
 from eventlog_spark.ranges import ITEM, REFUSED, RangeJoin, RangeOutput, in_ranges
+from eventlog_spark.reports import NeedsSlowWay, marked
 from eventlog_spark.result_rows import FrameRow
 
 
@@ -95,12 +95,11 @@ def _rows_of(batch: pa.RecordBatch, at: int) -> Iterator[Row]:
 
 # --- files
 
-WITHOUT_SEQUENCE = "has rows without a change_seq"
 _TYPES = {"kind": pa.int8(), "seq": pa.string(), "table": pa.int32(), "source": pa.int32()}
 _ROWS = pa.schema(_TYPES | {"number": pa.int64(), "item": pa.binary()})
 
 
-class WithoutSequence(EventlogError):
+class WithoutSequence(NeedsSlowWay):
     """{0} has rows without a change_seq: one task reads it"""
 
 
@@ -120,9 +119,9 @@ def changes_of_files(
     columns |= zip(uncut, answers_about(spark, uncut, partial(_columns, limits)), strict=True)
     numbers = count()
     refused = ((file, _parse(sequencer, file, columns[file])) for file in heads)
-    sources = {file: next(numbers) if wrong is None else wrong for file, wrong in refused}
-    frame, task = tasks_of(spark, parts, ReadTables(limits, sequencer, sources))
-    rows = frame.mapInArrow(task, from_arrow_schema(_ROWS))
+    tables = {file: wrong or _Table.of(sequencer, next(numbers)) for file, wrong in refused}
+    parts = [piece._replace(fact=tables[piece.file]) for piece in parts]
+    rows = marked(tasks_of(spark, parts, ReadTables(limits)), output.reports).rows(_ROWS)
     rows = rows.withColumns({"without_sequence": f.col("seq") == "", "splittable": f.lit(False)})
     join = RangeJoin(sequencer, partial(_parsed_rows, sequencer), job.tables, output)
     return join.rows(in_ranges(rows, partitions, "item").select("seq", "source", "item"))
@@ -144,31 +143,41 @@ def _parse(sequencer: RowSequencer, file: InputFile, columns: tuple[str, ...] | 
     return next(wrongs, None)
 
 
+class _Table(NamedTuple):
+    """The change table in a file: its numbers in the sequencer, and the place of its change_seq."""
+
+    source: int
+    table: int
+    seq_at: int | None
+
+    @classmethod
+    def of(cls, sequencer: RowSequencer, source: int) -> Self:
+        return cls(source, sequencer.table_of(source), sequencer.place_of_sequence(source))
+
+
 @dataclass(frozen=True)
 class ReadTables:
-    """A task that reads pieces of change tables, whose files are these sources of the sequencer."""
+    """A task that reads pieces of change tables; the fact of each is its table, or why it is none."""
 
     limits: Limits
-    sequencer: RowSequencer
-    sources: Mapping[InputFile, int | Refused]
 
     def __call__(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
         """Yield the rows of pieces as they are, with their places."""
         return bounded(chain.from_iterable(starmap(self._rows, opened)), _ROWS)
 
     def _rows(self, piece: FilePiece, opener: Open) -> Iterator[FrameRow]:
-        source = self.sources[piece.file]
-        rows: Iterator[Row | Refused] = iter([source] if isinstance(source, Refused) else ())
-        if isinstance(source, int):
-            table, seq_at = self.sequencer.table_of(source), self.sequencer.place_of_sequence(source)
-            rows = until_fault(piece, rows_of_piece(piece, self.limits, opener))
-        for row in rows:
+        table: _Table | Refused = piece.fact
+        if isinstance(table, Refused):
+            yield REFUSED, "", 0, 0, 0, pack(table)
+            return
+        source, number, seq_at = table
+        for row in until_fault(piece, rows_of_piece(piece, self.limits, opener)):
             if isinstance(row, Refused):
                 yield REFUSED, "", 0, 0, 0, pack(row)
                 continue
             cell = row.cells[seq_at] if seq_at is not None and seq_at < len(row.cells) else None
             seq = cell if isinstance(cell, str) and sequence.legal(cell) else ""
-            yield ITEM, seq, table, source, row.where, pack(row)
+            yield ITEM, seq, number, source, row.where, pack(row)
 
 
 def _parsed_rows(

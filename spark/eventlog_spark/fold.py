@@ -6,7 +6,6 @@ indented documents and refusals.
 
 from __future__ import annotations
 
-import enum
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -39,11 +38,11 @@ from eventlog.xds.skeleton import Skeletons
 from eventlog_spark.batches import bounded
 from eventlog_spark.log_rows import LogReading
 from eventlog_spark.packing import unpacked
-from eventlog_spark.result_rows import Documents, FrameForm, FrameRow, document_columns, text_of
+from eventlog_spark.result_rows import REFUSAL, Documents, FrameForm, FrameRow, document_columns, text_of
 from eventlog_spark.shuffle import CURRENT, LOG, NAMES, RowKind, answers_by_name, entries
 
-_COUNTED = [(str(op), pa.int64()) for op in OPERATIONS]
-BRIEF = pa.schema([("document", pa.string()), ("refused", pa.string()), *_COUNTED])
+_COUNTED = [pa.field(str(op), pa.int64()) for op in OPERATIONS]
+BRIEF = pa.schema([("document", pa.string()), *REFUSAL, *_COUNTED])
 _FACTS = ("event_time", "perpetrator")
 # The columns of rows that are folded: those of other outputs, and of a brief one.
 FOLDED = [
@@ -56,63 +55,55 @@ _PORTION = 40_000  # rows whose events are written together
 _ALONE = 10_000  # rows that are folded one by one together
 
 
-class FoldOutput(enum.Enum):
-    """A choice of what the fold gives."""
-
-    ROWS = enum.auto()  # a row for each document and each refused record
-    BRIEF = enum.auto()  # rows with the lines of many documents, and a row for each reason of a refusal
-    REFUSED = enum.auto()  # at least the rows of refused records
-
-
 class FoldToDocuments:
-    """A task that folds packed rows by column."""
+    """A task that folds packed rows by column. If it is brief, its rows have the lines of many documents."""
 
-    def __init__(self, reading: LogReading, form: Documents, output: FoldOutput = FoldOutput.ROWS) -> None:
+    def __init__(self, reading: LogReading, form: Documents, *, brief: bool = False) -> None:
         self._reading = reading
         self._form = form
-        self._output = output
+        self._brief = brief
 
     @property
     def schema(self) -> pa.Schema:
         """Return the columns that it gives."""
-        return BRIEF if self._output is FoldOutput.BRIEF else self._form.schema
+        return BRIEF if self._brief else self._form.schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reading = self._reading
-        brief = self._output is FoldOutput.BRIEF
         engine = Engine(
             reading.tables,
             reading.rules,
             Skeletons(reading.tables, self._form.settings),
             answerable=reading.answerable,
-            around=(HEAD, f"{TAIL}\n" if brief else TAIL),
+            around=(HEAD, f"{TAIL}\n" if self._brief else TAIL),
         )
-        for log, current in unpacked(batches, FOLDED[brief], CURRENT):
+        for log, current in unpacked(batches, FOLDED[self._brief], CURRENT):
             log, unreadable = divided(log)
             refused = list(refused_rows(self._form, unreadable))
             read_back = CurrentRowsOfShare(current, reading.tables).read_back
             for result in engine.fold(rows_of(log), read_back, _PORTION):
-                if self._output is not FoldOutput.REFUSED:
-                    yield from brief_rows(result) if brief else self._rows(log, result)
+                yield from brief_rows(result) if self._brief else self._rows(log, result)
             places, reasons = result.refused
             if len(places):
-                lost = pa.array(reasons, pa.string())
-                columns = {"refused": lost} if brief else self._lost(log.take(pa.array(places)), lost)
-                yield with_nulls(columns, self.schema)
+                lost = self._lost(log.take(pa.array(places)), pa.array(reasons, pa.string()))
+                yield with_nulls(lost, self.schema)
             refused += self._unwritten(result)
             for records in bounded(refused, self._form.schema):
-                yield with_nulls({"refused": records.column("refused")}, BRIEF) if brief else records
+                yield with_nulls(dict(zip(records.schema.names, records.columns, strict=True)), self.schema)
 
     def _lost(self, log: pa.RecordBatch, reasons: pa.Array) -> Mapping[str, pa.Array]:
         """Return the columns of rows that are refused for these reasons."""
         ids = log.column("record_id")
         ends = pa.array(np.arange(len(ids) + 1), pa.int32())
+        records: Iterable[str | None] = map(line_of, entries(log, self._reading.rules.status))
+        if self._reading.in_files:
+            records = [None] * len(ids)
         return {
             "first_record_id": ids,
             "last_record_id": ids,
             "record_ids": pa.ListArray.from_arrays(ends, ids),
             "refused": reasons,
-            "record": pa.array(map(line_of, entries(log, self._reading.rules.status)), pa.string()),
+            "record": pa.array(records, pa.string()),
         }
 
     def _unwritten(self, result: BatchEvents) -> Iterator[FrameRow]:
@@ -120,7 +111,9 @@ class FoldToDocuments:
         for written in result.unwritten:
             for record in self._form.of_event(written.event):
                 if isinstance(record, Refused):
-                    yield self._form.refused(record.reason, text_of(record.raw), written.event.rows)
+                    yield self._form.refused(
+                        f"{record.where}: {record.reason}", text_of(record.raw), written.event.rows
+                    )
 
     def _rows(self, log: pa.RecordBatch, result: BatchEvents) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the events of these log rows; each part of an event has all its record_ids."""
@@ -153,8 +146,8 @@ def brief_rows(result: BatchEvents) -> Iterator[pa.RecordBatch]:
         at = pa.py_buffer(np.array([0, size - 1], np.int32))  # the writer of lines ends the last one
         lines = pa.Array.from_buffers(pa.string(), 1, [None, at, text.slice(begin, size)])
         counts = np.bincount(operations[first:end], minlength=len(OPERATIONS))
-        cells = [lines, pa.nulls(1, pa.string()), *(pa.array([count], pa.int64()) for count in counts)]
-        yield pa.record_batch(cells, schema=BRIEF)
+        counted = {of.name: pa.array([count], of.type) for of, count in zip(_COUNTED, counts, strict=True)}
+        yield with_nulls({"document": lines} | counted, BRIEF)
         first = end
 
 
@@ -284,12 +277,15 @@ class FoldToRows:
         for event in planned.events(CurrentRowsOfShare(kinds[1], reading.tables).lookup):
             for record in self._form.of_event(event):
                 if isinstance(record, Refused):
-                    yield self._form.refused(record.reason, text_of(record.raw), event.rows)
+                    yield self._form.refused(
+                        f"{record.where}: {record.reason}", text_of(record.raw), event.rows
+                    )
                 else:
                     yield record
         for record_id, outcome in planned.outcomes.items():
             if outcome.fate is Fate.REFUSED:
-                yield self._form.refused(outcome.reason, line_of(entry_by_id[record_id]), (record_id,))
+                line = None if reading.in_files else line_of(entry_by_id[record_id])
+                yield self._form.refused(outcome.reason, line, (record_id,))
 
 
 def refused_rows(form: FrameForm, unreadable: pa.RecordBatch) -> Iterator[FrameRow]:

@@ -7,14 +7,14 @@ gets those of its pieces.
 
 from __future__ import annotations
 
+import base64
 import glob
 import io
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby, islice
-from operator import itemgetter
+from itertools import chain, groupby
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -28,12 +28,17 @@ from eventlog.files.document_folder import in_order
 from eventlog.files.inputs import Input, container_of, open_inputs
 from eventlog.files.limits import Limits
 from eventlog.transfer.log_files.by_column.pieces import FilePart
+from eventlog_spark.batches import pack, unpack
+from eventlog_spark.spark_versions import condition_of, to_tasks
 
-_NAMED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)/?(.*)", re.DOTALL)
+_NAMED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)(?://([^/]*))?/?(.*)", re.DOTALL)
+_VOLUMES = "/Volumes/"  # of Databricks, whose Spark finds them under this name
 _PATTERN = re.compile(r"[\[\]{}*?\\]")
 _SMALL = 1 << 18  # bytes, which Python reads in less time than Spark plans to
+_SOON = 1 << 26  # bytes, which this process reads in less time than Spark plans a few tasks
 _PORTION_FILES, _PORTION_BYTES = 1000, 1 << 22  # one of them is a second's work for a task
 _PIECES = "path string, stream int, place int, begin int, size int"
+_IN_PLAN = 1 << 14  # bytes of packed pieces
 _MOST_BYTES = (1 << 31) - 1  # of a file, as Spark reads it
 
 
@@ -45,9 +50,16 @@ class InputFile(NamedTuple):
     container: str
     size: int
 
+    @property
+    def is_packed(self) -> bool:
+        """Return whether its rows have more bytes than it has."""
+        return self.container == "parquet" or self.path.endswith(".gz")
+
 
 def is_remote(name: str) -> bool:
     """Return whether a name is of a store, and not of a file of this machine."""
+    if name.startswith(_VOLUMES) and "DATABRICKS_RUNTIME_VERSION" in os.environ:
+        return True
     parts = _NAMED.fullmatch(name)
     return parts is not None and parts[1].lower() != "file"
 
@@ -84,15 +96,26 @@ def _folders(names: Iterable[str]) -> list[str]:
 
 def _find(spark: Any, name: str) -> list[tuple[str, str, int]]:
     """Return the name, the path and the bytes of each file."""
-    if name == "-":
-        raise Misuse("a backlog reads files, not standard input: its tasks read them more than once")
     if is_remote(name):
         files = [(path, path, size) for path, size in _in_store(spark, name)]
     else:
-        files = [(path, os.path.abspath(path), os.path.getsize(path)) for path in _on_disk(plain(name))]
+        files = [(path, os.path.abspath(path), os.path.getsize(path)) for path in files_on_disk(name)]
+    _demand_files(name, files)
+    return files
+
+
+def files_on_disk(name: str) -> list[str]:
+    """Return the files of a name that is of this machine; raise Misuse if there is none."""
+    if name == "-":
+        raise Misuse("a backlog reads files, not standard input: its tasks read them more than once")
+    files = _on_disk(plain(name))
+    _demand_files(name, files)
+    return files
+
+
+def _demand_files(name: str, files: Sequence[object]) -> None:
     if not files:
         raise Misuse(f"{name}: no such file, and no files in or under it")
-    return files
 
 
 def plain(name: str) -> str:
@@ -100,7 +123,7 @@ def plain(name: str) -> str:
     parts = _NAMED.fullmatch(name)
     if parts is None:
         return name
-    if parts[2] not in ("", "localhost"):
+    if parts[2] not in (None, "", "localhost"):
         raise Misuse(f"{name}: a file of this machine has three slashes: file:///{parts[3]}")
     return "/" + parts[3]
 
@@ -130,7 +153,7 @@ def exists(load: Callable[[str], Any], path: str) -> bool:
     try:
         _ = load(path).columns  # which a client of Spark Connect asks the server for
     except AnalysisException as fault:
-        if fault.getCondition() == "PATH_NOT_FOUND":
+        if condition_of(fault) == "PATH_NOT_FOUND":
             return False
         raise
     return True
@@ -139,7 +162,8 @@ def exists(load: Callable[[str], Any], path: str) -> bool:
 def check_no_key(name: str) -> None:
     """Raise Misuse if a key is in a name, because names are shown."""
     parts = _NAMED.match(name)
-    assert parts is not None
+    if parts is None or parts[2] is None:
+        return
     user, at, _ = parts[2].rpartition("@")
     if (at and (":" in user or parts[1].lower().startswith("s3"))) or (
         parts[1].lower() == "s3a" and ":" in parts[2]
@@ -160,6 +184,7 @@ class FilePiece(NamedTuple):
 
     file: InputFile
     part: FilePart = FilePart()
+    fact: Any = None  # that its reader needs besides
 
     @property
     def span(self) -> tuple[int, int]:
@@ -176,11 +201,12 @@ Sources = Iterator[Source[Any] | Refused]
 def contents(spark: Any, streams: Sequence[Sequence[FilePiece]]) -> Any:
     """Return a DataFrame of the pieces in streams for `ReadStreams`, a task for each stream.
 
-    It has a row for each stream, and then one for each piece of a file in a store, in their order.
+    It has a row for each stream with its pieces, and then one for each piece of a file in a store, in their
+    order.
     """
     count = max(len(streams), 1)
     nothing = f.lit(None).cast("int").alias("place"), f.lit(None).cast("binary").alias("content")
-    rows = spark.range(0, len(streams), 1, count).select(f.col("id").cast("int").alias("stream"), *nothing)
+    rows = _numbered(spark, [pack(tuple(stream)) for stream in streams]).select("stream", *nothing, "pieces")
     pieces = [
         (piece.file.path, number, place, *piece.span)
         for number, stream in enumerate(streams)
@@ -193,29 +219,51 @@ def contents(spark: Any, streams: Sequence[Sequence[FilePiece]]) -> Any:
         [uri(path) for path in dict.fromkeys(path for path, *_ in pieces)]
     )
     joined = files.join(f.broadcast(spark.createDataFrame(pieces, _PIECES)), "path")
-    content = f.substring("content", f.col("begin") + 1, f.col("size"))
-    together = rows.union(joined.select("stream", "place", content))
-    return together.repartitionById(count, "stream").sortWithinPartitions("stream", "place")
+    content = f.col("content").substr(f.col("begin") + 1, f.col("size"))
+    together = rows.union(joined.select("stream", "place", content, f.lit(None)))
+    return to_tasks(together, count, f.col("stream")).sortWithinPartitions("stream", "place")
+
+
+def _numbered(spark: Any, packed: Sequence[bytes]) -> Any:
+    """Return numbered packed pieces, each in a task of its own.
+
+    The plan holds them if they have few bytes; else a broadcast, in which each task finds its own.
+    """
+    count = len(packed)
+    numbers = spark.range(0, count, 1, max(count, 1)).select(f.col("id").cast("int").alias("stream"))
+    if sum(map(len, packed)) > _IN_PLAN:
+        table = spark.createDataFrame(list(enumerate(packed)), "stream int, pieces binary")
+        return numbers.join(f.broadcast(table), "stream")
+    texts = f.split(f.lit(",".join(base64.b64encode(pieces).decode() for pieces in packed)), ",")
+    return numbers.withColumn("pieces", f.unbase64(f.element_at(texts, f.col("stream") + 1)))
 
 
 @dataclass(frozen=True)
 class ReadStreams:
-    """A task that opens the files of streams; `read` makes rows of each."""
+    """A task that opens the files of its streams; `read` makes rows of each."""
 
-    streams: Sequence[Sequence[FilePiece]]
     read: Callable[[int, Opened], Iterator[pa.RecordBatch]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in zip(*batch.columns, strict=True))
         for number, group in groupby(rows, lambda row: row[0].as_py()):
-            contents = map(itemgetter(2), islice(group, 1, None))
-            yield from self.read(number, _opened(self.streams[number], contents))
+            yield from self.read(number, _opened(group))
 
 
-def _opened(stream: Sequence[FilePiece], contents: Iterator[pa.Scalar]) -> Opened:
-    for piece in stream:
-        content = next(contents).as_buffer() if is_remote(piece.file.path) else None
+def _opened(rows: Iterator[tuple[pa.Scalar, ...]]) -> Opened:
+    """Yield the pieces in the first row, whose bytes are in the rows after it if they are in a store."""
+    *_, pieces = next(rows)
+    for piece in unpack(pieces.as_py()):
+        content = next(rows)[2].as_buffer() if is_remote(piece.file.path) else None
         yield piece, _opener(piece, content)
+
+
+def opened_here(pieces: Sequence[FilePiece]) -> Opened | None:
+    """Return pieces that this process reads sooner than tasks: of this machine, with few bytes."""
+    size = sum(min(piece.span[1], piece.file.size) for piece in pieces)
+    if size > _SOON or any(is_remote(piece.file.path) for piece in pieces):
+        return None
+    return ((piece, _opener(piece, None)) for piece in pieces)
 
 
 def _opener(piece: FilePiece, content: Any) -> Open:
@@ -240,5 +288,6 @@ class _Excerpt(io.BytesIO):
 
 def sources_of(opened: Opened, shape: Shape, limits: Limits) -> Sources:
     """Yield the sources in files."""
-    for (file, _), opener in opened:
-        yield from open_inputs([Input(file.name, file.container)], shape, limits=limits, opened=opener)
+    for piece, opener in opened:
+        file = Input(piece.file.name, piece.file.container)
+        yield from open_inputs([file], shape, limits=limits, opened=opener)

@@ -30,7 +30,7 @@ from eventlog_spark import one_task
 from eventlog_spark.batches import bounded
 from eventlog_spark.change_tables import changes_of_tables
 from eventlog_spark.current_rows import by_number, current_rows
-from eventlog_spark.fold import BRIEF, FOLDED, FoldOutput, FoldToDocuments, FoldToRows
+from eventlog_spark.fold import BRIEF, FOLDED, FoldToDocuments, FoldToRows
 from eventlog_spark.log_rows import LogReading, Named, Unique, feed_of
 from eventlog_spark.messages import changes_of_messages
 from eventlog_spark.packing import Exchange, Parcels, RowFeed, TakingPart, by_key, by_object
@@ -47,11 +47,12 @@ def log(rows: Any, tables: Description | None = None, *, unique: bool = False, *
     A row that takes no part has its `fate`. A row that cannot be understood has the reason in `refused`, and
     its `record`. `unique` means that each row has a record_id of its own, which saves a shuffle.
     """
+    _demand_frames({"rows": rows})
     parsed = parse_settings(options, Rules, LogSettings)
     reading = LogReading.of(tables_of(tables), parsed, clock_of(parsed))
     feed = feed_of(rows, reading)
     if not unique:
-        feed = Unique(LOG).feed([feed], Exchange.of([feed], None))
+        feed = Unique(LOG, in_files=False).feed([feed], Exchange.of([feed], None))
     read = feed.frame.mapInArrow(Named(reading.tables, feed.task), from_arrow_schema(LOG))
     refused = f.col("kind") == RowKind.UNREADABLE
     fate = f.when(refused, "refused")
@@ -76,6 +77,7 @@ def current(rows: Any, tables: Description, name: str) -> Any:
     """Return the rows of a table as query-backs read them: table, key as a log has it, and each column as
     text.
     """
+    _demand_frames({"rows": rows})
     tables = tables_of(tables)
     table = keyed(tables, name)
     texts = [(column.name, pa.string()) for column in table.data]
@@ -103,6 +105,7 @@ def documents(
     """Return the documents of the rows of a log, which are one pick-up, one event each; `order`
     sorts them.
     """
+    _demand_frames({"rows": rows, **(current or {})})
     if "batch_size" in options:
         raise Misuse("batch_size: a document has one event here")
     parsed = parse_settings(options, Rules, LogSettings, XdsSettings)
@@ -128,9 +131,11 @@ def changes(
     A log is folded. Other sources are read by one task, because their records depend on each other. `name` is
     the name of the records in messages; the name of a change table is taken from it. Change tables and
     messages can be read in `partitions`; then several change tables of a task go in together, by their names.
+    Those of Debezium are shared out by topic and partition.
     """
     if source not in _SOURCES:
         raise Misuse(f"unknown source {source!r}; known are {', '.join(_SOURCES)}")
+    _demand_frames({**(records if isinstance(records, Mapping) else {"records": records}), **(current or {})})
     form_of = format_named(source)
     parsed = parse_settings(options, Rules, form_of.settings)
     tables = tables_of(tables)
@@ -139,15 +144,23 @@ def changes(
         return _folded(records, tables, current or {}, unique, partitions, parsed, form)
     if current or unique:
         raise Misuse(f"current and unique are of a log, and this is {source}")
-    if partitions:
+    if partitions and source not in one_task.BY_PARTITION:
         reading: Any = settings.build(form_of.settings, parsed)
         return in_order(_in_many_tasks(records, source, tables, reading, form, partitions, name))
     if isinstance(records, Mapping):
         raise Misuse("several DataFrames are the change tables of a task: give the number of partitions")
-    together = one_task.IN_ONE_TASK[form_of.shape](records)
+    together = one_task.together(form_of, records, partitions)
     columns = tuple(together.columns) if form_of.shape is Shape.ROWS else ()
     task = one_task.OneTask(source, tables, parsed, name, columns, form)
     return in_order(by_number(together).mapInArrow(task, from_arrow_schema(form.schema)))
+
+
+def _demand_frames(frames: Mapping[str, Any]) -> None:
+    """Raise Misuse for rows that are no DataFrame of Spark, as those of pandas."""
+    for name, frame in frames.items():
+        if not hasattr(frame, "mapInArrow"):
+            kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
+            raise Misuse(f"{name}: this is a {kind}; make a DataFrame of Spark with spark.createDataFrame")
 
 
 def _in_many_tasks(
@@ -182,12 +195,10 @@ def _folded(
     return folded(feeds, answering, reading, task, exchange, unique=unique)
 
 
-def fold_task(
-    reading: LogReading, form: FrameForm, output: FoldOutput = FoldOutput.ROWS
-) -> FoldToRows | FoldToDocuments:
+def fold_task(reading: LogReading, form: FrameForm, *, brief: bool = False) -> FoldToRows | FoldToDocuments:
     """Return the task that folds: by column where that can be."""
     if isinstance(form, Documents) and not (reading.rules.handle_future_events or form.settings.pretty):
-        return FoldToDocuments(reading, form, output)
+        return FoldToDocuments(reading, form, brief=brief)
     return FoldToRows(reading, form)
 
 
@@ -195,7 +206,7 @@ def folded(
     feeds: Sequence[RowFeed],
     answering: Sequence[RowFeed],
     reading: LogReading,
-    task: FoldToRows | FoldToDocuments,
+    task: Any,
     exchange: Exchange,
     *,
     unique: bool,
@@ -203,7 +214,7 @@ def folded(
     """Return rows of a log, folded with the current rows that they meet."""
     schema = FOLDED[task.schema == BRIEF]
     if not unique:
-        feeds = [Unique(schema).feed(feeds, exchange)]
+        feeds = [Unique(schema, reading.in_files).feed(feeds, exchange)]
     feeds = [feed._replace(task=TakingPart(feed.task)) for feed in feeds]
     number_of = partial(by_object, reading.tables, reading.answerable)
     rows = exchange.rows(Parcels(feeds, schema, number_of), Parcels(answering, CURRENT, by_key))

@@ -6,7 +6,7 @@ They are checked by column; rows that columns cannot vouch for are read as `conv
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import starmap
 from typing import Any, Self
@@ -14,7 +14,6 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.accumulators import AccumulatorParam
 
 from eventlog.core import settings
 from eventlog.core.entry import COLUMNS, read_event_time, read_record_id
@@ -25,15 +24,15 @@ from eventlog.files.inputs import stem_of
 from eventlog.fold import Rules, present_of
 from eventlog.fold.by_column.admit import Repeats
 from eventlog.fold.by_column.objects import object_names
-from eventlog.fold.by_column.vectors import Ints, flags
+from eventlog.fold.by_column.vectors import flags
 from eventlog.formats import log
 from eventlog.transfer.log_files.by_column.checked_rows import TAKES_NO_PART, Checker
 from eventlog.transfer.log_files.by_column.row_batches import RowBatch, Slab, batch_of, by_column, one_by_one
 from eventlog.transfer.log_files.letters import ReservedLetters
-from eventlog_spark.batches import gather, task_number
+from eventlog_spark.batches import gather, joined
 from eventlog_spark.current_rows import by_number
 from eventlog_spark.packing import Batches, Exchange, Parcels, RowFeed, Task, by_block, unpacked
-from eventlog_spark.result_rows import text_of
+from eventlog_spark.result_rows import FrameRow, text_of
 from eventlog_spark.shuffle import LOG, NAMES, RowKind
 
 _SHOWN = ("record_id", "event_type", *COLUMNS[5:], *COLUMNS[3:5])  # of a row with a repeated record_id
@@ -49,6 +48,9 @@ class LogReading:
     clock: str  # the event_time of rows without one
     now: str | None  # rows of files wait for their time until then
     answerable: frozenset[Table]  # the tables whose current rows are at hand
+    in_files: bool = (
+        False  # rows that the fold refuses are looked for in files, and have no record until then
+    )
 
     @classmethod
     def of(
@@ -112,7 +114,7 @@ class LogSource:
         if isinstance(slab, Refused):
             yield from gather([unreadable(f"{slab.where}: {slab.reason}", text_of(slab.raw))], LOG)
             return
-        batch = slab if isinstance(slab, RowBatch) else by_column(self._source.columns, slab) or slab
+        batch = self._by_column(slab)
         checked = self._checker.read(batch)
         yield self._reading.rows(checked.rows)
         reasons = {odd.where: odd.reason for odd in checked.odd}
@@ -120,6 +122,46 @@ class LogSource:
             odd_rows = (row for row in one_by_one(batch) if row.where in reasons)
             refused = (_refused_row(self._source, row, reasons[row.where]) for row in odd_rows)
             yield from gather(refused, LOG)
+
+    def find(self, slab: Slab, reasons: Mapping[int, str] | None) -> Iterator[FrameRow]:
+        """Yield the rows of a slab that have one of these record_ids, as refused records; of all rows the
+        place is the reason.
+        """
+        batch = [] if isinstance(slab, Refused) else self._by_column(slab)
+        if reasons is not None and isinstance(batch, RowBatch) and not self._may_have(batch, reasons):
+            return
+        checked = self._checker.read(batch).rows
+        ids, where = (checked.column(name).to_numpy() for name in ("record_id", "where"))
+        is_refused = np.ones(len(ids), np.bool_) if reasons is None else np.isin(ids, [*reasons])
+        id_by_place = dict(zip(where[is_refused].tolist(), ids[is_refused].tolist(), strict=True))
+        for place, raw in self._raw_rows(batch, id_by_place):
+            reason = "" if reasons is None else f": {reasons[id_by_place[place]]}"
+            yield [id_by_place[place]], f"{self._source.at(place)}{reason}", text_of(raw)
+
+    def _may_have(self, batch: RowBatch, record_ids: Iterable[int]) -> bool:
+        """Return whether a row may have one of these record_ids; true if one is not written plainly."""
+        ids = batch.columns[self._source.columns[log.places(self._source.columns, "")[0] or 0]]
+        if not (pa.types.is_string(ids.type) or pa.types.is_integer(ids.type)):
+            return True
+        texts = ids.cast(pa.string())
+        is_odd = ~flags(pc.match_substring_regex(texts, r"^[1-9][0-9]*$"))
+        return bool((is_odd | flags(pc.is_in(texts, pa.array(map(str, record_ids), pa.string())))).any())
+
+    def _raw_rows(
+        self, batch: RowBatch | Sequence[Row], places: Collection[int]
+    ) -> Iterator[tuple[int, bytes]]:
+        """Yield the rows at these places as they came."""
+        if not isinstance(batch, RowBatch) or batch.records is None:
+            rows = one_by_one(batch) if places else ()
+            yield from ((row.where, self._source.raw(row)) for row in rows if row.where in places)
+        elif places:
+            at = np.flatnonzero(np.isin(batch.where, [*places]))
+            yield from zip(
+                batch.where[at].tolist(), batch.records().take(pa.array(at)).to_pylist(), strict=True
+            )
+
+    def _by_column(self, slab: RowBatch | list[Row]) -> RowBatch | Sequence[Row]:
+        return slab if isinstance(slab, RowBatch) else by_column(self._source.columns, slab) or slab
 
 
 @dataclass(frozen=True)
@@ -132,7 +174,7 @@ class ReadFrame:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         source = LogSource(self.reading, "", self.columns, has_facts=self.has_facts)
-        for batch in batches:
+        for batch in joined(batches):
             if batch.num_rows:
                 yield from source.rows(batch_of(self.columns, batch))
 
@@ -170,6 +212,7 @@ class Unique:
     """A task for whole shares of rows by record_id: of those that share one none can be believed."""
 
     schema: pa.Schema
+    in_files: bool  # refused rows are looked for in files, and have no record until then
 
     def feed(self, feeds: Sequence[RowFeed], exchange: Exchange) -> RowFeed:
         """Return the rows of these feeds without those that share a record_id, which are refused."""
@@ -188,70 +231,10 @@ class Unique:
             repeated = zip(
                 rows.filter(pa.array(is_repeated)).to_pylist(), repeats.reasons(ids[is_repeated]), strict=True
             )
-            yield from gather(starmap(_repeated, repeated), self.schema)
+            yield from gather(starmap(self._repeated, repeated), self.schema)
 
-
-_MOST_RUNS = 10_000  # of a task
-SCATTERED = "record_ids are in no order"
-
-
-class ScatteredIds(EventlogError):
-    """record_ids are in no order: compare them in a shuffle"""
-
-
-class RunsOfTasks(AccumulatorParam[dict[int, Ints]]):
-    """Runs of record_ids by the number of a task; a task that is repeated has the same."""
-
-    def zero(self, value: dict[int, Ints]) -> dict[int, Ints]:
-        """Return no runs."""
-        return {}
-
-    def addInPlace(  # noqa: N802 - PySpark's name
-        self, value1: dict[int, Ints], value2: dict[int, Ints]
-    ) -> dict[int, Ints]:
-        """Return the runs of all tasks."""
-        return value1 | value2
-
-
-@dataclass(frozen=True)
-class NoteIds:
-    """A task that notes the runs of record_ids among the rows of another."""
-
-    task: Task
-    runs: Any  # an accumulator
-
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        runs = np.empty((0, 2), np.int64)
-        for rows in self.task(batches):
-            is_readable = rows.column("kind").to_numpy() != RowKind.UNREADABLE
-            ids = np.sort(pc.fill_null(rows.column("record_id"), 0).to_numpy()[is_readable])
-            runs = joined_runs(np.concatenate([runs, joined_runs(np.stack([ids, ids], axis=1))]))
-            if len(runs) > _MOST_RUNS:
-                raise ScatteredIds
-            yield rows
-        self.runs.add({task_number(): runs})
-
-
-def joined_runs(runs: Ints) -> Ints:
-    """Return runs of record_ids, each the first and the last, sorted; those that follow each other are
-    joined.
-    """
-    runs = runs[np.argsort(runs[:, 0], kind="stable")]
-    begins_run = np.ones(len(runs), np.bool_)
-    begins_run[1:] = runs[1:, 0] != runs[:-1, 1] + 1
-    begins = np.flatnonzero(begins_run)
-    return np.stack([runs[begins, 0], runs[np.append(begins[1:], len(runs))[: len(begins)] - 1, 1]], axis=1)
-
-
-def have_repeats(runs: Iterable[Ints]) -> bool:
-    """Return whether a record_id is in two of these runs."""
-    all_runs = joined_runs(np.concatenate([np.empty((0, 2), np.int64), *runs]))
-    return bool((all_runs[1:, 0] <= all_runs[:-1, 1]).any())
-
-
-def _repeated(row: Mapping[str, Any], reason: str) -> list[Any]:
-    shown = {name: value for name, value in row.items() if name in _SHOWN and value is not None}
-    record = json.dumps(shown, ensure_ascii=False)
-    cells = unreadable(reason, record, row["record_id"])
-    named = dict(zip(LOG.names, cells, strict=True))
-    return [named[name] for name in row]
+    def _repeated(self, row: Mapping[str, Any], reason: str) -> list[Any]:
+        shown = {name: value for name, value in row.items() if name in _SHOWN and value is not None}
+        record = None if self.in_files else json.dumps(shown, ensure_ascii=False)
+        named = dict(zip(LOG.names, unreadable(reason, record, row["record_id"]), strict=True))
+        return [named[name] for name in row]

@@ -42,9 +42,10 @@ from eventlog.formats.qlik.sequenced_messages import (
 from eventlog.transfer.job import Job
 from eventlog.transfer.log_files.by_column.pieces import WrongCut
 from eventlog_spark.batches import answer, answers_of, bounded, pack, unpack
-from eventlog_spark.inputs import FilePiece, InputFile, Open, Opened
+from eventlog_spark.inputs import FilePiece, Open, Opened
 from eventlog_spark.pieces import tasks_of, until_fault
 from eventlog_spark.ranges import FACTS, ITEM, ORDER, REFUSED, RangeJoin, RangeOutput, in_ranges
+from eventlog_spark.reports import marked
 from eventlog_spark.result_rows import FrameRow
 
 MessageTable = tuple[str | None, str]  # the schema, the table
@@ -227,20 +228,21 @@ def changes_of_message_files(
 ) -> Any:
     """Return what the changes in pieces of files of messages become, joined in so many tasks."""
     numbers = {file: number for number, file in enumerate(dict.fromkeys(piece.file for piece in parts))}
-    reading = ReadFiles(ReadMessages(job.tables, settings, ""), numbers, job.source.limits)
-    looks: list[_Look] = answers_of(*tasks_of(spark, parts, reading.look))
+    parts = [piece._replace(fact=_Look(numbers[piece.file])) for piece in parts]
+    reading = ReadFiles(ReadMessages(job.tables, settings, ""), job.source.limits)
+    looks: list[_Look] = answers_of(*marked(tasks_of(spark, parts, reading.look), output.reports))
     placed = chain.from_iterable(look.placed for look in looks)
-    messages = replace(reading.messages, placed=tuple(placed))
-    reading = replace(reading, messages=messages, looks=_in_files(parts, looks))
-    frame, task = tasks_of(spark, parts, reading.changes)
-    return _joined(frame.mapInArrow(task, from_arrow_schema(_READ)), reading.messages, output, partitions)
+    reading = replace(reading, messages=replace(reading.messages, placed=tuple(placed)))
+    parts = [piece._replace(fact=look) for piece, look in zip(parts, _in_files(looks), strict=True)]
+    items = marked(tasks_of(spark, parts, reading.changes), output.reports).rows(_READ)
+    return _joined(items, reading.messages, output, partitions)
 
 
-def _in_files(parts: Sequence[FilePiece], looks: Sequence[_Look]) -> list[_Look]:
-    """Return the looks, each with what it needs of the other pieces of its file."""
+def _in_files(looks: Sequence[_Look]) -> list[_Look]:
+    """Return the looks without their metadata, each with what it needs of the other pieces of its file."""
     all_looks: list[_Look] = []
-    for _, group in groupby(zip(parts, looks, strict=True), lambda pair: pair[0].file):
-        of_file = [look for _, look in group]
+    for _, group in groupby(looks, lambda look: look.number):
+        of_file = [look._replace(placed=()) for look in group]
         begin, greatest = len(all_looks), ""
         for look in of_file:
             all_looks.append(look._replace(before=greatest))
@@ -257,10 +259,11 @@ _SEQUENCE: Final = re.compile(rb'"changeSequence"\s*:\s*"(\d+)"')
 class _Look(NamedTuple):
     """A look at the lines of a piece; the task that reads the piece checks what it shows."""
 
-    placed: Sequence[PlacedMetadata]
-    metadata_lines: Set[int]  # the lines of metadata messages, also of bad ones
-    greatest: str  # changeSequence
-    has_loads: bool  # rows of a full load
+    number: int  # of its file
+    placed: Sequence[PlacedMetadata] = ()
+    metadata_lines: Set[int] = frozenset()  # the lines of metadata messages, also of bad ones
+    greatest: str = ""  # changeSequence
+    has_loads: bool = False  # rows of a full load
     before: str = ""  # the greatest changeSequence before it in the file
     is_followed: bool = False  # by rows of a full load in another piece
 
@@ -287,12 +290,12 @@ class _LikelyMetadata:
 
 @dataclass(frozen=True)
 class ReadFiles:
-    """Reads pieces of files, whose messages have the number of their file as their partition."""
+    """Reads pieces of files, whose messages have the number of their file as their partition; the fact of
+    each is a look at it.
+    """
 
     messages: ReadMessages
-    numbers: Mapping[InputFile, int]
     limits: Limits
-    looks: Sequence[_Look] = ()  # at each piece
 
     def look(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
         """Return what a look at the lines of a piece shows."""
@@ -304,18 +307,19 @@ class ReadFiles:
                 if isinstance(record, Object) and reader.is_metadata(record.value):
                     metadata_lines.add(record.where)
                     if reader.read_record(source, record) is None:
-                        place = _place(None, self.numbers[piece.file], record.where)
+                        place = _place(None, piece.fact.number, record.where)
                         placed.append(PlacedMetadata(place, reader.last_metadata))
-            yield answer(_Look(placed, metadata_lines, lines.greatest.decode(), lines.has_loads))
+            greatest = lines.greatest.decode()
+            yield answer(_Look(piece.fact.number, placed, metadata_lines, greatest, lines.has_loads))
 
     def changes(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
         """Return the changes in a piece, with their places."""
         for piece, opener in opened:
-            yield from bounded(self._changes(piece, opener, self.looks[number]), _READ)
+            yield from bounded(self._changes(piece, opener, piece.fact), _READ)
 
     def _changes(self, piece: FilePiece, opener: Open, look: _Look) -> Iterator[FrameRow]:
         part = piece.part.piece
-        first = _place(None, self.numbers[piece.file], 1 if part is None else part.line + 1)
+        first = _place(None, look.number, 1 if part is None else part.line + 1)
         placed = self.messages.placed  # what an id names is the last one before, else the last one
         in_order = sorted(placed, key=lambda metadata: metadata.place < first)
         reader = self.messages.reader(metadata for _, metadata in in_order)
@@ -367,18 +371,18 @@ def check_single_values(frame: Any) -> None:
             raise Misuse(f"column {field.name} is {field.dataType.simpleString()}; cells hold single values")
 
 
-def find_column(frame: Any, name: str) -> Any:
-    """Return the column of that name in any case, or None if there is none, or several."""
+def find_name(frame: Any, name: str) -> str | None:
+    """Return that name as the column has it, in quotes; None if no column has it in any case, or several."""
     matches = [column for column in frame.columns if column.lower() == name]
-    return frame[f"`{matches[0]}`"] if len(matches) == 1 else None
+    return f"`{matches[0]}`" if len(matches) == 1 else None
 
 
 def column_or_null(frame: Any, name: str, required: bool) -> Any:
     """Return the column of that name in any case, or null; raise Misuse if a required one is missing."""
-    column = find_column(frame, name)
-    if column is None and required:
+    quoted = find_name(frame, name)
+    if quoted is None and required:
         raise Misuse(f"there is no column {name}; there are {', '.join(frame.columns)}")
-    return f.lit(None) if column is None else column
+    return f.lit(None) if quoted is None else frame[quoted]
 
 
 def named_rows(batches: Iterable[pa.RecordBatch], names: Iterable[str]) -> Iterator[dict[str, Any]]:

@@ -8,10 +8,11 @@ from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import functions as f
 
 from eventlog.core import settings
 from eventlog.core.errors import Refused
-from eventlog.core.formats import Object, Row, Shape, Source
+from eventlog.core.formats import Format, Object, Row, Shape, Source
 from eventlog.core.tables import Tables
 from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.formats.linter.operations import ENDS
@@ -22,7 +23,7 @@ from eventlog_spark.batches import bounded
 from eventlog_spark.messages import (
     check_single_values,
     column_or_null,
-    find_column,
+    find_name,
     message_rows,
     messages_of,
     named_rows,
@@ -57,18 +58,20 @@ class OneTask:
 
 def _rows_together(frame: Any) -> Any:
     check_single_values(frame)
-    address, date, typ, part = (find_column(frame, name) for name in _OF_QUEUE)
-    order = [] if address is None else [address.isNull(), address.try_cast("long")]
+    address, date, typ, part = (find_name(frame, name) for name in _OF_QUEUE)
+    order = [] if address is None else [f"{address} is null", f"try_cast({address} as long)"]
     if address is None and typ is not None:  # as a queue in a database is sorted
-        order = [*([] if date is None else [date]), typ.try_cast("int").isin(*ENDS)]
+        ends = ", ".join(map(str, ENDS))
+        order = [*([] if date is None else [date]), f"try_cast({typ} as int) in ({ends})"]
     if part is not None:
-        order.append(part.try_cast("long"))
+        order.append(f"try_cast({part} as long)")
     together = frame.repartition(1)
-    return together.sortWithinPartitions(*order) if order else together
+    return together.sortWithinPartitions(*map(f.expr, order)) if order else together
 
 
-def _messages_together(frame: Any) -> Any:
-    return messages_of(frame).repartition(1).sortWithinPartitions("topic", "partition", "offset")
+def _messages_together(frame: Any, tasks: int = 1) -> Any:
+    placed = messages_of(frame).repartition(tasks, "topic", "partition")
+    return placed.sortWithinPartitions("topic", "partition", "offset")
 
 
 def _streams_together(frame: Any) -> Any:
@@ -99,6 +102,14 @@ def _streams(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Sourc
         yield Source(name, name, (), pieces)
 
 
+BY_PARTITION = ("debezium",)  # a record depends on others of its topic and partition only
 # By the shape of a format: how its frame becomes one sorted partition, and how its batches become sources.
-IN_ONE_TASK = {Shape.ROWS: _rows_together, Shape.OBJECTS: _messages_together, Shape.BYTES: _streams_together}
+_IN_ONE_TASK = {Shape.ROWS: _rows_together, Shape.OBJECTS: _messages_together, Shape.BYTES: _streams_together}
 _SOURCES: dict[Shape, Any] = {Shape.ROWS: _rows, Shape.OBJECTS: _messages, Shape.BYTES: _streams}
+
+
+def together(form: Format, frame: Any, tasks: int | None) -> Any:
+    """Return the sorted records of a format in one task, or in so many by topic and partition."""
+    if tasks and form.name in BY_PARTITION:
+        return _messages_together(frame, tasks)
+    return _IN_ONE_TASK[form.shape](frame)

@@ -10,8 +10,11 @@ from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 
+from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
 from eventlog.fold.by_column.vectors import Ints, shares
 from eventlog.transfer.log_files.by_column.object_spool import (
@@ -20,17 +23,24 @@ from eventlog.transfer.log_files.by_column.object_spool import (
     numbers_of_keys,
     object_numbers,
 )
-from eventlog_spark.batches import task_number
+from eventlog_spark.batches import bounded_batches, task_number
 from eventlog_spark.shuffle import CURRENT, RowKind
+from eventlog_spark.spark_versions import context_of, partitions_of, to_tasks
 
 PACKED: Final = "share int, kind int, parcel long, rows binary"
 _PACKED = pa.schema(
     [("share", pa.int32()), ("kind", pa.int32()), ("parcel", pa.int64()), ("rows", pa.binary())]
 )
-_SHARES = 256  # of a job of few tasks,
-_SHARES_OF_TASK = 4  # and at least so many of each task
-_MOST_SHARES = 1024  # where the session decides how many tasks there are
-_GATHERED_BYTES = 16 << 20  # bytes of rows that a task gathers before it packs them
+_SHARE_BYTES = 128 << 20  # bytes of the rows of a share,
+UNPACKED: Final = 10  # times the bytes of files whose content is packed
+_UNKNOWN = 1 << 50  # bytes, by an estimate that is none
+_SHARES = 256  # at least, of a job of few tasks,
+_SHARES_OF_TASK = 4  # and of each task
+_MOST_SHARES = 1024  # at least, where the session decides how many tasks there are
+_GATHERED_BYTES = 16 << 20  # bytes of rows that a task gathers before it packs them,
+_GATHERED_OF_SHARE = 16 << 10  # or more, if there are many shares
+_MOST_GATHERED = 128 << 20
+_PARCEL_BYTES = 1 << 20  # of the rows of a share that travel as one
 _ROWS, _BYTES = 40_000, 64 << 20  # of whole shares that are unpacked together
 _BLOCK = 8192  # consecutive record_ids of one share
 _WORTH = 1 << 20  # bytes, by Spark's estimate, that are worth a task
@@ -40,11 +50,22 @@ Task = Callable[[Batches], Iterator[pa.RecordBatch]]
 NumberOf = Callable[[pa.RecordBatch], Ints]  # of each row; rows of one number are of one share
 
 
+class FileBytes(NamedTuple):
+    """The bytes of files, and of their rows as far as they are known before they are read."""
+
+    stored: int
+    of_rows: int
+
+
 class RowFeed(NamedTuple):
     """A DataFrame, and the task that makes rows of its batches."""
 
     frame: Any
     task: Task
+
+    def rows(self, schema: pa.Schema) -> Any:
+        """Return the rows as a DataFrame."""
+        return self.frame.mapInArrow(self.task, from_arrow_schema(schema))
 
 
 class Parcels(NamedTuple):
@@ -57,17 +78,35 @@ class Parcels(NamedTuple):
 
 @dataclass(frozen=True)
 class Exchange:
-    """An exchange of packed rows between so many tasks.
+    """An exchange of packed rows between so many tasks, in at least so many shares.
 
-    Without a number the session decides; with 0 the task that reads the rows goes on.
+    Without a number of tasks the session decides; with 0 the task that reads the rows goes on.
     """
 
     tasks: int | None
+    least_shares: int
 
     @classmethod
-    def of(cls, feeds: Sequence[RowFeed], tasks: int | None, size: int = 0) -> Self:
-        """Return an exchange for these rows; few, with so many bytes besides, take few tasks."""
-        return cls(_few_tasks([feed.frame for feed in feeds], size) if tasks is None else tasks)
+    def of(cls, feeds: Sequence[RowFeed], tasks: int | None, files: FileBytes | None = None) -> Self:
+        """Return an exchange for these rows; few, with those of files, take few tasks, and many take many
+        shares.
+        """
+        plans = _plans([feed.frame for feed in feeds])
+        if tasks is None and plans:
+            tasks = _few_tasks(
+                feeds[0].frame.sparkSession, sum(map(_size, plans)) + (files.stored if files else 0)
+            )
+        rows = files.of_rows if files else UNPACKED * sum(map(_scanned, plans))
+        return cls(tasks, -(-rows // _SHARE_BYTES))
+
+    @property
+    def shares(self) -> tuple[int, int]:
+        """Return the number of shares, and how many of them a task has."""
+        if self.tasks is None:
+            return max(_MOST_SHARES, self.least_shares), 1
+        tasks = max(self.tasks, 1)
+        each = max(_SHARES_OF_TASK, -(-max(_SHARES, self.least_shares) // tasks))
+        return each * tasks, each
 
     def rows(self, *kinds: Parcels) -> Any:
         """Return the packed rows of these kinds, those of one share together.
@@ -75,8 +114,7 @@ class Exchange:
         Their order is that of the tasks which packed them, whichever is done first: what a task makes of
         them is the same if Spark asks for it again.
         """
-        each = max(_SHARES_OF_TASK, _SHARES // (self.tasks or 1))
-        shares = _MOST_SHARES if self.tasks is None else each * max(self.tasks, 1)
+        shares, each = self.shares
         packed = [
             feed.frame.mapInArrow(Packing(feed.task, kind, schema, number_of, shares), PACKED)
             for kind, (feeds, schema, number_of) in enumerate(kinds)
@@ -86,24 +124,35 @@ class Exchange:
         if self.tasks is None:
             spread = together.repartition("share")
         elif self.tasks:
-            spread = together.repartitionById(self.tasks, (f.col("share") / each).cast("int"))
+            spread = to_tasks(together, self.tasks, (f.col("share") / each).cast("int"))
         else:
             spread = together.coalesce(1)
         return spread.sortWithinPartitions("share", "parcel")
 
 
-def _few_tasks(frames: Sequence[Any], size: int) -> int | None:
-    """Return how many tasks are enough for small data, as Spark estimates them, with so many bytes besides;
-    None leaves it to Spark.
-    """
-    spark = frames[0].sparkSession
-    for frame in frames:
-        plan = getattr(frame, "_jdf", None)  # Spark Connect has none
-        if plan is None:
-            return None
-        size += int(str(plan.queryExecution().optimizedPlan().stats().sizeInBytes()))
-    tasks = max(spark.sparkContext.defaultParallelism, -(-size // _WORTH))
-    return tasks if tasks < int(spark.conf.get("spark.sql.shuffle.partitions")) else None
+def _plans(frames: Sequence[Any]) -> list[Any]:
+    """Return the plans of DataFrames; over Spark Connect there are none."""
+    if context_of(frames[0].sparkSession) is None:
+        return []
+    return [frame._jdf.queryExecution().optimizedPlan() for frame in frames]
+
+
+def _size(plan: Any) -> int:
+    """Return how many bytes the rows of a plan have, by Spark's estimate."""
+    return int(str(plan.stats().sizeInBytes()))
+
+
+def _scanned(plan: Any) -> int:
+    """Return how many bytes a plan reads, as far as Spark can estimate it."""
+    leaves = plan.collectLeaves()
+    sizes = (_size(leaves.apply(at)) for at in range(leaves.size()))
+    return sum(size for size in sizes if size < _UNKNOWN)
+
+
+def _few_tasks(spark: Any, size: int) -> int | None:
+    """Return how many tasks are enough for so many bytes; None leaves it to Spark."""
+    tasks = max(context_of(spark).defaultParallelism, -(-size // _WORTH))
+    return tasks if tasks < partitions_of(spark) else None
 
 
 @dataclass(frozen=True)
@@ -120,27 +169,34 @@ class Packing:
         gathered: list[pa.RecordBatch] = []
         numbers = itertools.count(task_number() << 32)
         size = 0
-        for rows in self.task(batches):
+        for rows in self.task(bounded_batches(batches)):
             if rows.num_rows:
                 gathered.append(rows.select(self.schema.names))
                 size += gathered[-1].nbytes
-                if size > _GATHERED_BYTES:
-                    yield self._packed(gathered, next(numbers))
+                if size > min(max(_GATHERED_BYTES, self.shares * _GATHERED_OF_SHARE), _MOST_GATHERED):
+                    yield self._packed(gathered, numbers)
                     size = 0
         if gathered:
-            yield self._packed(gathered, next(numbers))
+            yield self._packed(gathered, numbers)
 
-    def _packed(self, gathered: list[pa.RecordBatch], number: int) -> pa.RecordBatch:
-        """Return these rows as parcels of this number, one a share, and leave none gathered."""
+    def _packed(self, gathered: list[pa.RecordBatch], numbers: Iterator[int]) -> pa.RecordBatch:
+        """Return these rows as parcels with the next numbers, each of one share, and leave none gathered."""
         of_rows = np.concatenate([self.number_of(rows) for rows in gathered])
         share = (of_rows % self.shares).astype(np.int32)
         (joined,) = _taken_together([gathered], [self.schema])
-        parts = [(at, rows.serialize()) for at, rows in shares(joined, share)]
+        parts = [(at, part.serialize()) for at, rows in shares(joined, share) for part in _parts(rows)]
         ends = np.cumsum([0, *(part.size for _, part in parts)]).astype(np.int32)
         data = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(part for _, part in parts))]
         packed = pa.Array.from_buffers(pa.binary(), len(parts), data)
-        cells = [at for at, _ in parts], [self.kind] * len(parts), [number] * len(parts), packed
+        numbered = list(itertools.islice(numbers, len(parts)))
+        cells = [at for at, _ in parts], [self.kind] * len(parts), numbered, packed
         return pa.record_batch(list(cells), schema=_PACKED)
+
+
+def _parts(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield rows in parts that have the bytes of a parcel, if rows are alike."""
+    each = max(1, rows.num_rows * _PARCEL_BYTES // max(rows.nbytes, 1))
+    return (rows.slice(at, each) for at in range(0, rows.num_rows, each))
 
 
 def unpacked(
@@ -150,7 +206,7 @@ def unpacked(
     pending: list[list[pa.RecordBatch]] = [[] for _ in schemas]
     count = size = 0
     last = None
-    for batch in batches:
+    for batch in bounded_batches(batches):
         column = batch.column("rows")
         places = zip(batch.column("share").to_pylist(), batch.column("kind").to_pylist(), strict=True)
         for at, (share, kind) in enumerate(places):
@@ -162,9 +218,22 @@ def unpacked(
             pending[kind].append(rows)
             count, size = count + rows.num_rows, size + rows.nbytes
             if size > MAX_SHARE_BYTES:
-                raise ObjectTooLarge(count, size)
+                raise _too_large(pending, size)
     if count:
         yield _taken_together(pending, schemas)
+
+
+class ShareTooLarge(EventlogError):
+    """{0} rows of {1} objects, which are folded together, have {2} bytes: use more --partitions"""
+
+
+def _too_large(pending: Sequence[Sequence[pa.RecordBatch]], size: int) -> EventlogError:
+    """Return an error that reports a large object, or a large share of many objects."""
+    keys = pa.chunked_array([rows.column("table_key") for kind in pending for rows in kind])
+    counts = pc.value_counts(keys.combine_chunks()).field("counts").to_numpy()
+    if 2 * counts.max() > counts.sum():
+        return ObjectTooLarge(int(counts.max()), size)
+    return ShareTooLarge(int(counts.sum()), len(counts), size)
 
 
 def _taken_together(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -17,17 +18,19 @@ from eventlog.files import parquet
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
 from eventlog.transfer.log_files.by_column import pieces
-from eventlog.transfer.log_files.by_column.pieces import BLOCK, FilePart, WrongCut
+from eventlog.transfer.log_files.by_column.pieces import FilePart, WrongCut
 from eventlog.transfer.log_files.by_column.row_batches import Slabs, one_by_one
-from eventlog_spark.batches import answer, answers_of, gather
+from eventlog_spark.batches import answer, answers_of, bounded, gather
 from eventlog_spark.current_rows import PackRows
 from eventlog_spark.inputs import FilePiece, InputFile, Open, Opened, ReadStreams, contents, is_remote
 from eventlog_spark.log_rows import LogReading, LogSource, unreadable
 from eventlog_spark.packing import RowFeed
+from eventlog_spark.result_rows import REFUSAL, FrameRow
 from eventlog_spark.shuffle import LOG
 
 T = TypeVar("T")
 Read = Callable[[int, Opened], Iterator[pa.RecordBatch]]
+BLOCK = 4 << 20  # bytes that are looked at together
 _WORTH = 16 << 20  # bytes of a piece
 
 
@@ -36,14 +39,13 @@ def pieces_of(
 ) -> list[FilePiece]:
     """Return the pieces of files, in their order; without `say` text files are not cut."""
     texts = [file for file in files if say and file.container != "parquet" and file.size > _WORTH]
-    looks = dict(zip(texts, answers_about(spark, texts, Look(limits, BLOCK)), strict=True))
+    looks = dict(zip(texts, answers_about(spark, texts, Look(limits, BLOCK, _WORTH)), strict=True))
     file_pieces: list[FilePiece] = []
     for file in files:
         parts: list[FilePart] = []
         if file in looks:
-            head, ends = looks[file]
-            ranges = [] if head is None else pieces.cut(head, file.size, ends, _WORTH)
-            parts = [FilePart(None, head, piece) for piece in ranges]
+            head, ranges = looks[file]
+            parts = [FilePart(None, head, piece) for piece in ranges or ()]
             if head is None and say is not None:
                 say(f"{file.name} cannot be cut: one task reads it")
         elif file.container == "parquet" and file.size > _WORTH and not is_remote(file.path):
@@ -55,20 +57,24 @@ def pieces_of(
 
 @dataclass(frozen=True)
 class Look:
-    """A task that looks at the head and at the line ends of text files, in blocks of so many bytes."""
+    """A task that looks at the head and at the line ends of text files, in blocks of so many bytes.
+
+    It answers the head, and the ranges into which the file can be cut.
+    """
 
     limits: Limits
     block: int
+    worth: int  # bytes of a range
 
     def __call__(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
-        for ((name, _, container, _), _), opener in opened:
-            ends = []
+        for piece, opener in opened:
+            name, _, container, size = piece.file
             with open_input(name, opened=opener) as content:
                 head = pieces.read_head(content, name, container, self.limits)
                 content.seek(0 if head is None else head.begin)
-                while head is not None and (block := content.read(self.block)):
-                    ends.append(pieces.look_at(block, container))
-            yield answer((head, ends))
+                blocks = iter(partial(content.read, self.block), b"")
+                ends = (pieces.look_at(block, container) for block in blocks)
+                yield answer((head, head and pieces.cut(head, size, ends, self.worth, self.block)))
 
 
 # --- what tasks read
@@ -113,6 +119,25 @@ class ReadLog:
             yield from chain.from_iterable(map(source.rows, slabs))
 
 
+@dataclass(frozen=True)
+class FindRows:
+    """A task that reads pieces of a log again for the rows of these record_ids, or for the place of each."""
+
+    limits: Limits
+    reading: LogReading
+    reasons: Mapping[int, str] | None
+
+    def __call__(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
+        rows = (row for piece, opener in opened for row in until_fault(piece, self._rows(piece, opener)))
+        return bounded((row for row in rows if not isinstance(row, Refused)), pa.schema(REFUSAL))
+
+    def _rows(self, piece: FilePiece, opener: Open) -> Iterator[FrameRow]:
+        for name, columns, slabs in read_slabs(piece, self.limits, opener):
+            source = LogSource(self.reading, name, columns, has_facts=False)
+            for slab in slabs:
+                yield from source.find(slab, self.reasons)
+
+
 def until_fault(piece: FilePiece, records: Iterator[T]) -> Iterator[T | Refused]:
     """Yield records of a piece, and a report where its file breaks off or cannot be read."""
     name = piece.file.name
@@ -147,8 +172,7 @@ def rows_of_piece(piece: FilePiece, limits: Limits, opener: Open) -> Iterator[Ro
 
 def tasks_of(spark: Any, parts: Iterable[FilePiece], read: Read) -> RowFeed:
     """Return a DataFrame with a partition for each piece, and the task that reads it."""
-    streams = [[piece] for piece in parts]
-    return RowFeed(contents(spark, streams), ReadStreams(streams, read))
+    return RowFeed(contents(spark, [[piece] for piece in parts]), ReadStreams(read))
 
 
 def answers_about(spark: Any, files: Sequence[InputFile], read: Read) -> list[Any]:

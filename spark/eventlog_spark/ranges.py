@@ -20,6 +20,7 @@ from eventlog.formats.qlik.whole_transactions import assemble
 from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.report import publish
 from eventlog_spark.batches import bounded
+from eventlog_spark.reports import NoteRefused, Reports
 from eventlog_spark.result_rows import FrameRow, Good, filter_into
 
 RecordsOf = Callable[[Iterable[pa.RecordBatch]], Iterator[Any]]  # of the batches of a range
@@ -52,6 +53,7 @@ class RangeOutput(NamedTuple):
 
     rows: Callable[[Iterator[Change], list[Refused]], Iterable[FrameRow]]
     schema: pa.Schema
+    reports: Reports | None = None  # of the job, if a command runs it
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,8 @@ class RangeJoin:
 
     def rows(self, ordered: Any) -> Any:
         """Return what the changes of a DataFrame of sorted records become."""
-        return ordered.mapInArrow(self, from_arrow_schema(self.output.schema))
+        task = self if self.output.reports is None else NoteRefused(self, self.output.reports)
+        return ordered.mapInArrow(task, from_arrow_schema(self.output.schema))
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         refused: list[Refused] = []

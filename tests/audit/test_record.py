@@ -263,7 +263,6 @@ CONTENT = [
     ["refused", [{"log": "refused", "max_changes": 0, "sizes": [], "ranges": [10, 1]}]],
     ["loopback", [{"log": "loopback", "max_changes": 0, "sizes": [], "rows": [11]}]],
     ["warned", [{"log": "warned", "max_changes": 0, "sizes": [], "ranges": [1, 1]}]],
-    ["tries", [["RETRY", "busy", [["eventlog:1", 1, [1]]]]]],
     ["cut short", [["eventlog:1", 3]]],
     ["backlog sum", [[5, 4, 3]]],
     ["unanswered", []],
@@ -302,7 +301,6 @@ def test_a_content_is_read_or_it_is_damaged(way: tuple[Any, ...], value: Any) ->
     for _, events in batch.documents():
         assert all(event.rows and event.part > 0 <= event.tries for event in events)
     assert all(type(row) is int for row in (*dict(batch.rows()), *batch.refused(), *batch.warned()))
-    assert all(each.rows and each.number > 0 for each in batch.tries())
 
 
 def test_what_a_version_before_digests_wrote_is_open_and_nothing_else(log: AuditedLog) -> None:

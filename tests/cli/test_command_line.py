@@ -43,7 +43,6 @@ def shell(shell: Shell) -> Shell:
         ("convert --polling-interval 1", "Did you mean '--follow-interval'?"),
         ("run --follow-interval 1", "Did you mean '--polling-interval'?"),
         ("run --kafka topic", "Did you mean '--kafka-topic'?"),
-        ("errors --reason time-out", "Did you mean '--because'?"),
         ("pause --reason upgrade", "Did you mean '--because'?"),
         ("convert --format xds in.csv", "Did you mean '--from' or '--to'?"),
     ],
@@ -242,6 +241,21 @@ def test_arrow_does_not_load_pandas_where_spark_is_not_asked_for(shell: Shell) -
         [sys.executable, "-c", asked], env=environment(), cwd=shell.folder, capture_output=True, check=True
     )
     assert reported.stdout == b"{'pyarrow'}\n"
+
+
+def test_a_small_change_table_loads_no_arrow(shell: Shell) -> None:
+    (shell.folder / "usr__ct.csv").write_text(
+        f"header__change_seq,header__change_oper,header__change_mask,idu,fname\n{'20240318104726':035},I,18,1,x\n"
+    )
+    words = "['convert', '--tables', 'usr.toml', '--from', 'qlik-table', 'usr__ct.csv', 'out.xml']"
+    asked = (
+        f"import atexit, sys; sys.argv[1:] = {words}; from eventlog.cli import main; "
+        "atexit.register(lambda: print({'numpy', 'pyarrow'} & sys.modules.keys())); main()"
+    )
+    reported = subprocess.run(
+        [sys.executable, "-c", asked], env=environment(), cwd=shell.folder, capture_output=True, check=True
+    )
+    assert reported.stdout == b"set()\n"
 
 
 def test_arrow_gives_memory_back(shell: Shell) -> None:

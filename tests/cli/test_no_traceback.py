@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import json
+import re
 import shlex
 import signal
 import socket
@@ -89,7 +91,7 @@ SITUATIONS = [
     Situation(f"{CONVERT} --as csv folder", 2, "folder is a folder"),
     Situation(f"{CONVERT} --as csv {UNREADABLE}", 2, "Input/output error"),
     Situation(f"{CONVERT} junk.parquet", 2, "junk.parquet: Parquet magic bytes"),
-    Situation(f"{CONVERT} junk.csv.gz", 2, "1 file could not be read to its end"),
+    Situation(f"{CONVERT} junk.csv.gz", 2, "junk.csv.gz: Not a gzipped file"),
     Situation(f"{CONVERT} --current usr=cut.csv.gz log.csv", 2, "cut.csv.gz"),
     Situation(f"{CONVERT} --current usr=junk.parquet log.csv", 2, "junk.parquet"),
     Situation(f"{CONVERT} -o {NOWHERE}/out.xml log.csv", 2, "there is no folder"),
@@ -223,6 +225,20 @@ def test_a_cause_is_reported_once(shell: Shell) -> None:
     done = shell.run("status", "--url", "postgres://127.0.0.1:1/db")
     assert done.stderr.count("Connection refused") == 1
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_database_that_is_away_is_a_state_of_the_log(shell: Shell) -> None:
+    address = "postgres://127.0.0.1:1/db"
+    printed = shell.run("status", "--url", address)
+    words = (
+        r"log +db/eventlog on 127\.0\.0\.1:1\n"
+        r"state +Database away for now \(.*Connection refused.*\); .*; start the database.*\n"
+    )
+    assert (printed.code, re.fullmatch(words, printed.stdout) is not None) == (1, True), printed
+    reported = shell.run("status", "--json", "--exit-code", "--url", address)
+    (state,) = json.loads(reported.stdout)["states"]
+    assert (reported.code, state["state"], state["severity"]) == (2, "database-away", "error")
+    assert state["sentence"] in printed.stdout
 
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda situation: situation.words)

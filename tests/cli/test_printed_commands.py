@@ -6,31 +6,47 @@ What a page prints is run by tests/web/test_status_page.py.
 from __future__ import annotations
 
 import ast
+import json
+import os
 import re
 import shlex
+import socket
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from sqlalchemy.engine import make_url
+from sqlalchemy import text
+from sqlalchemy.engine import Connection, make_url
 
 from eventlog.cli import COMMANDS
 from eventlog.core.remedies import Remedy
 from eventlog.embedded import Server
-from tests.kit.commands import Done, Shell
+from eventlog.sql.dialects import DIALECTS
+from eventlog.sql.names import Log
+from eventlog.sql.queries import Queries
+from eventlog.status.log_watch import UNREADABLE, unreadable
+from eventlog.status.verdict import Severity, State, verdicts_of
+from tests.kit.commands import ROOT, Done, Shell
 from tests.kit.databases import EMBEDDED, Database, temporary_database
+from tests.kit.logs import Receiver, busy
 from tests.kit.statements import run_statements
+from tests.kit.support import until
+from tests.status.test_verdict import SENTENCES, status
+from tests.world.world import World
 
 pytestmark = pytest.mark.quick
 
 SOURCE = Path(__file__).parents[2] / "eventlog"
 PAGES = {Remedy.REDRIVE, Remedy.RETRY, Remedy.RETRY_ALL, Remedy.SKIP, Remedy.EXPLAIN_KEY}
-FILLED = {"ROLE": "reader", "TABLE": "usr", "AGE": "1d"}  # what only the reader knows
+# what only the reader knows
+FILLED = {"ROLE": "reader", "TABLE": "usr", "AGE": "1d", "ROWS": "1", "WHY": "test"}
 OTHER_TEXTS = {"demo", "examples.py", "relation.py", "remedies.py"}  # what triggers remember; the list itself
-NAMED = {"convert", "import-config", "receive", "run"}  # commands that texts name, and that are no remedy
+NAMED = {"convert", "import-config", "receive"}  # commands that texts name, and that are no remedy
 NEEDS = re.compile(r"\b[A-Z]{2,}\b")
 A_COMMAND = rf"eventlog (?:{'|'.join(COMMANDS)})\b"
 
@@ -68,6 +84,9 @@ PENDING = (
 WRONG = PENDING.replace("(6", "(3")  # without a column_name
 OUR_SLOTS = "from pg_replication_slots where database = current_database()"
 TO_FILES = "run --once --sink files --files-folder out"
+AN_HOUR_AGO = PENDING.replace("(event_type", "(event_time, event_type").replace(
+    "(6", "(now() at time zone 'utc' - interval '1 hour', 6"
+)
 
 
 def nothing_installed(place: Place) -> Done:
@@ -135,10 +154,21 @@ def overdue(place: Place) -> Done:
     return place.call("check --patience 0")
 
 
+def no_one_publishes(place: Place) -> Done:
+    place.sql(AN_HOUR_AGO)
+    return place.call("status")
+
+
 def failed(place: Place) -> Done:
     place.sql(WRONG)
     place.calls(TO_FILES)
     return place.call("check")
+
+
+def failed_for_one_reason(place: Place) -> Done:
+    place.sql(WRONG)
+    place.calls(TO_FILES)
+    return place.call("errors --by-reason")
 
 
 def skipped(place: Place) -> Done:
@@ -214,7 +244,9 @@ DOORS: dict[Callable[[Place], Done], set[Remedy]] = {
     slot_and_triggers: {Remedy.INSTALL_TRIGGER},
     slot_lost: {Remedy.CHECK},
     overdue: {Remedy.STATUS},
+    no_one_publishes: {Remedy.RUN, Remedy.EXPLAIN},
     failed: {Remedy.ERRORS},
+    failed_for_one_reason: {Remedy.REDRIVE_REASON, Remedy.SKIP_REASON},
     skipped: {Remedy.HISTORY},
     paused: {Remedy.RESUME},
     deletes_stopped: {Remedy.RESUME_TABLE},
@@ -267,8 +299,8 @@ def test_a_command_that_is_printed_runs(door: Callable[[Place], Done], place: Pl
     commands = printed(output)
     assert DOORS[door] <= {form_of(command) for command in commands}, output
     for command in commands:
-        filled = NEEDS.sub(lambda need: FILLED[need[0]], command)
-        done = place.call(filled.removeprefix("eventlog "))
+        filled = NEEDS.sub(lambda need: FILLED[need[0]], command).removeprefix("eventlog ")
+        done = place.call(TO_FILES if command == Remedy.RUN else filled)
         assert done.code == 0 or (command == Remedy.CHECK and done.code == 1), (command, done)
 
 
@@ -307,3 +339,181 @@ def test_texts_name_no_other_command_as_a_remedy() -> None:
         if form_of(command) is None and command.removeprefix("eventlog ") not in NAMED
     ]
     assert unlisted == []
+
+
+# --- the page of states
+
+NIGHT = (ROOT / "docs" / "run" / "night.md").read_text("utf-8")
+# Of each state: its severity, and the cell with its commands.
+NIGHT_ROWS = {
+    state: (severity, cell)
+    for state, severity, cell in re.findall(
+        r"^\| `([a-z-]+)` \| (\w+) \| .* \| (.*) \|$", NIGHT, re.MULTILINE
+    )
+}
+LEADING = "eventlog run --sink http --http-url http://127.0.0.1:1/ --polling-interval 1 --reconnect 1"
+
+
+def database_away(place: Place, stack: ExitStack) -> None:
+    place.variables |= {"EVENTLOG_URL": "postgresql://127.0.0.1:1/hr"}
+
+
+def other_log(place: Place, stack: ExitStack) -> None:
+    place.variables |= {"EVENTLOG_LOG_TABLE": "nowhere"}
+
+
+def session(place: Place, stack: ExitStack) -> Connection:
+    """Return a session that a command may end."""
+    connection = place.database.engine().connect()
+    stack.callback(connection.invalidate)
+    return connection
+
+
+def log_locked(place: Place, stack: ExitStack) -> None:
+    place.variables |= {"EVENTLOG_LOOK_LIMIT": "1"}
+    session(place, stack).execute(text("lock table eventlog"))
+
+
+def lock_taken(place: Place, stack: ExitStack) -> None:
+    connection = session(place, stack)
+    assert Queries(Log(DIALECTS["postgresql"])).run(connection, "lead").scalar()
+    connection.execute(text("set application_name = 'psql'"))
+    connection.commit()
+
+
+def receiver_down(place: Place, stack: ExitStack) -> None:
+    place.sql(PENDING, "insert into usr values (1, 'Jack')")
+    publish(place, stack, State.RECEIVER_DOWN)
+
+
+def page_taken(place: Place, stack: ExitStack) -> None:
+    taken = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+    publish(place, stack, State.NO_PAGE, "--monitor-port", str(taken.getsockname()[1]))
+
+
+def publish(place: Place, stack: ExitStack, state: State, *words: str) -> None:
+    """Start a publisher whose receiver is away, and wait for a state."""
+    variables = os.environ | {"EVENTLOG_URL": place.database.address, "PYTHONPATH": str(ROOT)}
+    _, *command = shlex.split(LEADING)
+    with (place.shell.folder / "publisher.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-B", "-m", "eventlog", *command, *words], env=variables, stderr=log
+        )
+    stack.callback(process.wait)
+    stack.callback(process.kill)
+    until(lambda: state in states_of(place), fault=(place.shell.folder / "publisher.log").read_text)
+
+
+def waiting(place: Place, stack: ExitStack) -> None:
+    place.sql(PENDING, "insert into usr values (1, 'Jack')")
+    world = World(place.database.engine(), DIALECTS["postgresql"])
+    with world.publisher(Receiver(busy)) as publisher:
+        publisher.cycle()
+
+
+NIGHTS: dict[State, Callable[[Place, ExitStack], object]] = {
+    State.DATABASE_AWAY: database_away,
+    State.LOG_LOCKED: log_locked,
+    State.LOG_UNREAD: other_log,
+    State.SLOT_LOST: lambda place, stack: slot_lost(place),
+    State.LOCK_TAKEN: lock_taken,
+    State.NO_PUBLISHER: lambda place, stack: place.sql(PENDING),
+    State.PAUSED: lambda place, stack: paused(place),
+    State.RECEIVER_DOWN: receiver_down,
+    State.NOT_PUBLISHED: lambda place, stack: deletes_stopped(place),
+    State.LATE: lambda place, stack: no_one_publishes(place),
+    State.FAILED: lambda place, stack: failed(place),
+    State.NO_PAGE: page_taken,
+    State.WAITING: waiting,
+    State.IDLE: lambda place, stack: None,
+}
+MENDED = {State.LOG_LOCKED, State.LOCK_TAKEN, State.NO_PUBLISHER, State.PAUSED, State.FAILED, State.NO_PAGE}
+
+
+def states_of(place: Place) -> list[str]:
+    """Return the states that `status` shows; one without an object of JSON is a log that is not read."""
+    shown = place.call("status --json").stdout
+    return [str(each["state"]) for each in json.loads(shown)["states"]] if shown else [State.LOG_UNREAD]
+
+
+def sentence_of(place: Place) -> str:
+    return str(json.loads(place.call("status --json").stdout)["states"][0]["sentence"])
+
+
+def run_as_printed(place: Place, command: str) -> None:
+    """Run a command of a page, with what it needs; a publisher does one cycle."""
+    filled = NEEDS.sub(lambda need: FILLED[need[0]], command).removeprefix("eventlog ")
+    done = place.call(TO_FILES if command == Remedy.RUN else filled)
+    assert done.code == 0 or (command in (Remedy.CHECK, Remedy.STATUS) and done.code == 1), (command, done)
+
+
+def test_the_page_of_states_has_a_row_for_each_with_its_severity() -> None:
+    severities = [(state, severity) for state, (severity, _) in NIGHT_ROWS.items()]
+    assert severities == [(state.value, state.severity.value) for state in State]
+
+
+def test_the_row_of_a_state_has_the_command_of_its_sentence() -> None:
+    verdicts = [verdicts_of(status(change))[0] for change, _ in SENTENCES.values()]
+    verdicts += [unreadable(kind("gone")) for kind, *_ in UNREADABLE]
+    for verdict in verdicts:
+        cell = NIGHT_ROWS[verdict.state][1]
+        if verdict.command.startswith("eventlog"):
+            assert f"`{verdict.command}`" in cell, verdict.state
+        elif verdict.command:
+            assert cell == "the statement of the sentence", verdict.state
+
+
+@pytest.mark.slow("a publisher starts, and another session locks the log for a second")
+@pytest.mark.parametrize("state", State)
+def test_the_commands_of_a_state_run_in_it_and_its_exit_code_is_that_of_its_severity(
+    state: State, place: Place
+) -> None:
+    with ExitStack() as stack:
+        if bring := NIGHTS.get(state):
+            bring(place, stack)
+            states = states_of(place)
+            assert state in states
+            worst = max(EXIT_CODES[NIGHT_ROWS[each][0]] for each in states)
+            assert place.call("status --exit-code").code == worst
+        else:
+            place.sql(WRONG)
+            place.calls(TO_FILES)
+        cell = NIGHT_ROWS[state][1]
+        if cell == "the statement of the sentence":
+            place.sql(re.findall("`([^`]*)`$", sentence_of(place))[0])
+        for command in printed(cell):
+            if command == Remedy.RUN:
+                stack.close()  # the publisher is stopped before
+            run_as_printed(place, command)
+        assert (state in states_of(place)) == (state not in MENDED) or not bring
+
+
+EXIT_CODES = {
+    severity: int(code)
+    for severities, code in re.findall(r"^\| ([a-z, ]+) \| (\d) \| [A-Z]+ \|$", NIGHT, re.MULTILINE)
+    for severity in severities.split(", ")
+}
+
+
+def test_every_other_command_of_the_page_runs(place: Place) -> None:
+    place.sql(WRONG)
+    place.calls(TO_FILES)
+    in_rows = {command for _, cell in NIGHT_ROWS.values() for command in printed(cell)}
+    for command in {*printed(NIGHT.replace("\n", " ").replace("```", "\n"))} - in_rows:
+        run_as_printed(place, command)
+
+
+def test_the_line_for_nagios_has_the_codes_of_its_table(place: Place) -> None:
+    assert EXIT_CODES.keys() == {*Severity}
+    (line,) = re.findall(r"^command\[\w+\]=\S*/eventlog (.*)$", NIGHT, re.MULTILINE)
+    place.shell.with_files({"eventlog.toml": 'log-table = "eventlog"\n'})
+    words = line.replace("/etc/eventlog/", "")
+    codes = [place.call(words).code]
+    place.sql(PENDING)
+    codes.append(place.call(words).code)
+    place.calls("pause")
+    codes.append(place.call(words).code)
+    place.sql(AN_HOUR_AGO)
+    codes.append(place.call(words).code)
+    codes.append(place.call(f"{words} --nosuch").code)
+    assert codes == [0, 1, 1, 2, 2]

@@ -59,7 +59,7 @@ SLOW = {
 }
 # What publishes, or counts, and takes longer to load than a table takes to print.
 PUBLISHING = {
-    *("numpy", "pyarrow", "sqlalchemy.orm", "urllib3", "eventlog.publisher.daemon"),
+    *("numpy", "pyarrow", "sqlalchemy.orm", "eventlog.clients.http_client", "eventlog.publisher.daemon"),
     *("eventlog.publisher.cycle", "eventlog.publisher.session"),
     *("eventlog.sql.postgresql.triggers", "eventlog.sql.oracle.triggers", "eventlog.sql.mysql.triggers"),
 }
@@ -139,7 +139,7 @@ def test_a_pipe_needs_no_package_that_draws(imported_by: Imported, tmp_path: Pat
 
 
 # Our own modules, a tenth more than there were when it was counted.
-MOST_MODULES = {"--version": 36, "--help": 35, "status": 124, "errors": 138, "explain": 127}
+MOST_MODULES = {"--version": 36, "--help": 35, "status": 127, "errors": 138, "explain": 129}
 
 
 @pytest.mark.parametrize("name", MOST_MODULES)

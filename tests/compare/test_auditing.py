@@ -43,7 +43,7 @@ class Audited:
 
     def unseen(self, *statements: str) -> None:
         """Change the table while it has no triggers."""
-        untrack(self.engine, self.log, "usr")
+        untrack(self.engine, self.log, "usr", discard=True)
         self.change(*statements)
         track(self.engine, self.log, "usr", Choice())
 

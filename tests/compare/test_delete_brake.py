@@ -328,7 +328,10 @@ def test_a_daemon_counts_the_stopped_tables(world: World, tmp_path: Path) -> Non
     monitor = Monitor()
 
     def run_once() -> None:
-        Daemon(config, Signals(), once=True, monitor=monitor).run()
+        try:
+            Daemon(config, Signals(), once=True, monitor=monitor).run()
+        finally:
+            monitor.connected(world.store)  # its own connection is closed
 
     fill(world, 20)
     run_once()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,7 +73,7 @@ def ignore(refused: Refused) -> None:
 @pytest.mark.parametrize("tables", [TABLES, NONE], ids=["tables", "no tables"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("form", FORMATS)
-def test_formats(tmp_path: Path, form: str, shape: Callable[[int], list[Change]], tables: Tables) -> None:
+def test_formats(tmp_path: Path, form: Any, shape: Callable[[int], list[Change]], tables: Tables) -> None:
     def name(size: int) -> Path:
         return tmp_path / f"usr{size}.{EXTENSIONS.get(form, 'csv')}"
 

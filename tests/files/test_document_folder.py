@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from eventlog.core.tables import Tables
 from eventlog.files.document_folder import in_order
 from eventlog.sinks.files import KIND, FilesSettings, FilesSink
 from eventlog.sinks.sink import ACCEPTED, Item, OutgoingDocument
@@ -90,13 +91,13 @@ def test_the_order_of_names_without_numbers_outlasts_their_record(
     assert "14-14" in record.read_text()
     assert not {"8-8", "12-12"} & set(record.read_text().split())
     assert in_order(sorted([*before, *after])) == [*before, *after]
-    flaws = list(KIND.flaws(FilesSettings(str(tmp_path))))
+    flaws = list(KIND.flaws(FilesSettings(str(tmp_path)), Tables()))
     assert [("go by the record" in flaw.remedy) for flaw in flaws] == [True]
     record.write_text(content)
     assert in_order(sorted([*before, *after])) == [*before, *after]
     (tmp_path / ".eventlog" / "record.1").unlink()
     record.write_text("")
-    (flaw,) = KIND.flaws(FilesSettings(str(tmp_path)))
+    (flaw,) = KIND.flaws(FilesSettings(str(tmp_path)), Tables())
     assert ("lacks the order of 3" in flaw.what, "nothing shows when they left" in flaw.remedy) == (
         True,
         True,

@@ -248,15 +248,14 @@ def test_a_record_begins_anew_once_all_that_it_names_is_in_its_place(
 ) -> None:
     """Let the first documents find no way to their places, until the record is over its size."""
     monkeypatch.setattr("eventlog.sinks.files._LONGEST_RECORD", 1)
-    rename = Path.rename
-    failures = iter(range(3))
+    rename, failures = os.rename, iter(range(3))
 
-    def fail_at_first(path: Path, target: Path) -> Path:
+    def fail_at_first(path: str, target: str) -> None:
         if next(failures, None) is not None:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return rename(path, target)
+        rename(path, target)
 
-    monkeypatch.setattr(Path, "rename", fail_at_first)
+    monkeypatch.setattr(os, "rename", fail_at_first)
     with closing(FilesSink(tmp_path)) as sink:
         for number in range(1, 6):
             list(sink.deliver([make(number)]))

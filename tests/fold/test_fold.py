@@ -37,7 +37,7 @@ rows = st.lists(
         st.sampled_from(["k", *DATA, "unknown"]),
         values,
         values,
-    ).map(lambda row: (*row[:2], "a", *row[3:]) if row[0] > 3 and row[2] == "unknown" else row),
+    ),
     max_size=25,
 )
 currents = st.dictionaries(
@@ -303,16 +303,42 @@ def test_columns_that_a_table_lacks_are_refused_where_that_is_set(kind: int) -> 
 
 
 def test_columns_that_a_table_lacks_are_sent_as_strings_and_reported() -> None:
-    """A type 7 or 8 of such a column has no value to bring, and supersedes no row that has one."""
-    rows = [entry(1, 3, column_name="z", new_value="7"), entry(2, 8, column_name="z"), entry(3, 8)]
+    """A type 7 or 8 of such a column has no value to bring."""
+    rows = [entry(1, 3, column_name="z", new_value="7"), entry(2, 8, column_name="y"), entry(3, 8)]
     planned = plan(rows, TABLES, Rules(), answerable=[TABLE])
     events = planned.events(lookup_in({"k=1": {"a": "now", "b": None, "c": None}}))
     assert [values_of(event) for event in events] == [
         [("z", "-", "all"), ("z", "+", "7"), ("a", "-", "all"), ("a", "+", "now")]
     ]
     assert planned.outcomes[2].fate is Fate.SAYS_NOTHING
-    assert planned.outcomes[2].reason == "table t has no column 'z'"
-    assert set(planned.unknown) == {("t", "z")}
+    assert planned.outcomes[2].reason == "table t has no column 'y'"
+    assert set(planned.unknown) == {("t", "z"), ("t", "y")}
+
+
+@pytest.mark.parametrize("query_back", [7, 8])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_query_back_of_a_column_that_the_table_lacks_replaces_its_rows(
+    query_back: int, first: bool
+) -> None:
+    """Let only the rows decide: what replaces the others need not have a value."""
+    kinds = [query_back, 1, 2, 3] if first else [1, 2, 3, query_back]
+    rows = [
+        entry(at, kind, column_name="z", old_value="6", new_value="7") for at, kind in enumerate(kinds, 1)
+    ]
+    planned = plan([*rows, entry(5, 2, old_value="x", new_value="y")], TABLES, Rules(), answerable=[TABLE])
+    (event,) = planned.events(lookup_in({"k=1": dict.fromkeys(DATA, "now")}))
+    assert (event.rows, [field.column for field in event.change.fields]) == ((5,), ["a"])
+    winner = kinds.index(query_back) + 1
+    assert planned.outcomes.pop(winner).fate is Fate.SAYS_NOTHING
+    fates = {(outcome.fate, outcome.by) for row, outcome in planned.outcomes.items() if row != 5}
+    assert fates == {(Fate.SUPERSEDED, winner)}
+
+
+def test_a_query_back_of_the_row_replaces_what_one_of_an_unknown_column_replaced() -> None:
+    rows = [entry(1, 2, column_name="z", old_value="6", new_value="7"), entry(2, 8, column_name="z")]
+    planned = plan([*rows, entry(3, 6, column_name=None)], TABLES, Rules(), answerable=[TABLE])
+    (event,) = planned.events(lookup_in({"k=1": dict.fromkeys(DATA, "now")}))
+    assert (event.rows, [field.column for field in event.change.fields]) == ((1, 2, 3), DATA)
 
 
 def test_a_childs_column_that_its_parents_row_names_has_one_name() -> None:

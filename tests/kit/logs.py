@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
@@ -11,6 +11,7 @@ from lxml import etree
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
+from eventlog.audit.delivered import DeliveredDocument
 from eventlog.publisher.monitor import Monitor
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.log.store import Store
@@ -28,7 +29,7 @@ class Receiver:
         self.answering = answering
         self.documents: list[OutgoingDocument] = []
 
-    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
+    def deliver(self, documents: Iterable[OutgoingDocument]) -> Iterator[Reply]:
         for document in documents:
             reply = self.answering(document)
             if reply.arrived:
@@ -54,6 +55,34 @@ class Receiver:
     @property
     def objects(self) -> list[str]:
         return [str(event.findtext("association")).partition(",")[0] for event in self.events]
+
+
+class Archive(Receiver):
+    """A receiver that keeps each document with its answers, also where the publisher hears none."""
+
+    def __init__(self, answering: Callable[[OutgoingDocument], Reply] = lambda document: ACCEPTED) -> None:
+        super().__init__(answering)
+        self.archived: list[DeliveredDocument] = []
+        self.copies = 1  # of each document
+
+    def deliver(self, documents: Iterable[OutgoingDocument]) -> Iterator[Reply]:
+        for document in documents:
+            texts = [item.text.encode() for item in document.items]
+            plain = DeliveredDocument(document.name, "", False, texts=texts, levels=["success"] * len(texts))
+            self.archived.append(plain)
+            reply = self.answering(document)
+            self.archived.pop()
+            if reply.arrived:
+                levels = [_level_of(item.event_id, reply) for item in document.items]
+                self.archived += [plain._replace(levels=levels)] * self.copies
+            yield reply
+            if not reply.arrived:
+                return
+
+
+def _level_of(event_id: str, reply: Reply) -> str:
+    levels = [status.level.name.lower() for status in reply.statuses if status.event_id == event_id]
+    return levels[0] if levels else "" if reply.fault is not None else "success"
 
 
 class Crash(BaseException):

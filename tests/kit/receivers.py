@@ -15,6 +15,7 @@ Answering = Callable[[Any], None]
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128  # connections that come at once
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that hung up is part of the tests."""

@@ -60,10 +60,14 @@ def lives(rows: list[Row]) -> list[list[Row]]:
 
 
 def supersede(life: list[Row], read_columns: list[str]) -> list[Remaining]:
-    """Mark superseded rows (rule 3); a query-back only takes rows of a column that it reads (section 8)."""
+    """Mark superseded rows (rule 3); a query-back only takes rows of a column that it reads (section 8).
+
+    A column that rows ask for by themselves is one whose rows a 7 or 8 has taken, which a 5 or 6 takes.
+    """
     types = [row[1] for row in life]
     if 5 in types or 6 in types:
-        ids = [row[0] for row in life if row[1] in (5, 6) or row[3] in read_columns]
+        queried = [row[3] for row in life if row[1] in (7, 8)]
+        ids = [row[0] for row in life if row[1] in (5, 6) or row[3] in [*read_columns, *queried]]
         other_steps = [Remaining(row[0], row[1], *row[3:], [row[0]]) for row in life if row[0] not in ids]
         spokesman = Remaining(ids[0], 5 if 5 in types else 6, None, None, None, ids)
         return sorted([spokesman, *other_steps], key=lambda step: step.place)
@@ -103,7 +107,7 @@ def merge(
         if step.type == 4:
             merged.append(Document(step.place, "delete", key, [], step.ids))
             continue
-        if step.column == key_column:
+        if step.column == key_column or (step.type in (7, 8) and step.column not in columns):
             continue
         if step.type == 1:
             attributes = [(step.column or "", "add", None, step.new_value)]

@@ -91,11 +91,11 @@ def install() -> None:
     psycopg.Connection.close = _close_warm  # type: ignore[method-assign]
 
 
-def _begin_warm(cls: Any, conninfo: str = "") -> PQGenConn[Any]:
+def _begin_warm(cls: Any, /, conninfo: str = "", **limits: Any) -> PQGenConn[Any]:  # early versions have some
     if not SESSIONS.are_kept():
-        return (yield from _begin(cls, conninfo))
+        return (yield from _begin(cls, conninfo, **limits))
     session = SESSIONS.take(conninfo)
-    connection = cls(session) if session is not None else (yield from _begin(cls, conninfo))
+    connection = cls(session) if session is not None else (yield from _begin(cls, conninfo, **limits))
     connection.address_of_session = conninfo
     return connection
 

@@ -1,7 +1,9 @@
-"""A scripted evening: at each of twelve moments page, `status` and its JSON name one state, and it is true.
+"""A scripted evening: at each of its moments every instrument names one state, and it is true.
 
-The receiver is down for a while under many rows. Then a table fails, an object is held, the publisher is
-paused, and a standby takes over. Counts are compared with the rows of the log themselves.
+The instruments are `status`, its JSON, and of each process the page, the titles of all pages, /readyz and the
+metrics. The receiver is down for a while under many rows. Then a table fails, an object is held, rows that
+the receiver refused are redriven, the publisher is paused, a standby takes over, and no publisher is left.
+Counts are compared with the rows of the log themselves. The commands in which sentences end are run.
 `EVENING_SECONDS=180 EVENING_ROWS=20000` makes the outage that of a real evening.
 """
 
@@ -10,16 +12,19 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from html import unescape
 from typing import Any, NamedTuple
 
 import pytest
 
+from eventlog.opening.config import Config
 from eventlog.web.monitor.page_data import PageData
-from eventlog.web.monitor.pages import pages_app
+from eventlog.web.monitor.pages import monitor_app
 from tests.kit.logs import key
 from tests.kit.support import patient, until
 from tests.publisher.test_daemon import Run, configured
@@ -31,8 +36,8 @@ pytestmark = pytest.mark.long
 
 SECONDS = float(os.environ.get("EVENING_SECONDS", "12"))  # of the outage; a long one ends waits
 ROWS = int(os.environ.get("EVENING_ROWS", "1000"))
-ALSO_TRUE = {"late", "waiting"}  # states of a slow machine, and of what the receiver did not take
-LAG = 2.0  # seconds after which a state is shown
+ALSO_TRUE = {"late", "backlog", "waiting"}  # of a slow machine, and of what the receiver did not take
+LAG = 5.0  # seconds after which a state is shown: the leader notes it, and a look at it is shown again
 SHARE = 0.05  # by which a count may be off
 HELD_KEY = 800_001  # the key of the object that the receiver answers with retry
 
@@ -42,10 +47,11 @@ class Figures(NamedTuple):
 
     pending: int
     failed: int
+    waiting: int  # events
 
 
 class Evening:
-    """A log with two publishers, a receiver with a mood, and the three views of it."""
+    """A log with publishers, a receiver with a mood, and the instruments that show it."""
 
     def __init__(self, world: World, arrivals: Arrivals) -> None:
         self.world, self.arrivals = world, arrivals
@@ -57,9 +63,11 @@ class Evening:
             world, arrivals, retry_wait=900, retry_longest=900, batch_size=10, polling_interval=1
         )
         self.runs: list[Run] = []
+        self.got: list[str] = []  # documents
 
     def answer(self, handler: Any) -> None:
         """Answer as the mood of the moment is."""
+        self.got.append(handler.document)
         if self.mood == "dawdle":
             self.room -= 1
             if self.room < 0:
@@ -68,8 +76,10 @@ class Evening:
             handler.reply(b"", status=503)
             return
         ids = re.findall(r'event-id="([^"]+)"', handler.document)
-        if f"idu={HELD_KEY}" in handler.document:
-            answers = "".join(f'<status level="retry" event-id="{each}">locked</status>' for each in ids)
+        is_held = f"idu={HELD_KEY}" in handler.document
+        if is_held or self.mood == "refuse":
+            level, words = ("retry", "locked") if is_held else ("error", "no such department")
+            answers = "".join(f'<status level="{level}" event-id="{each}">{words}</status>' for each in ids)
             handler.reply(f"<nds><output>{answers}</output></nds>".encode())
             return
         self.arrivals.accept(handler)
@@ -87,53 +97,115 @@ class Evening:
         free.set()
 
     def true_figures(self) -> Figures:
-        """Count the rows of the log."""
+        """Count the rows of the log, and the events that wait."""
         letters = self.world.counts()
-        return Figures(letters["N"], letters["E"] + letters["F"])
+        with self.world.store.admin() as admin:
+            waiting = len(admin.waiting_events())
+        return Figures(letters["N"], letters["E"] + letters["F"], waiting)
 
     def judge(self, moment: str, *states: str, cause: str, standbys: int) -> None:
-        """Raise unless each view names these states alone in time, with their cause and true counts."""
+        """Raise unless each instrument names these states alone in time, with their cause and true counts."""
         begun = time.monotonic()
         while faults := list(self._faults(states, cause, standbys)):
             assert time.monotonic() - begun < patient(LAG), (moment, faults)
 
+    def command(self, state: str) -> list[str]:
+        """Return the words of the command in which the sentence of a state ends."""
+        report = json.loads(call(self.world, "status", "--json").stdout)
+        (sentence,) = (each["sentence"] for each in report["states"] if each["state"] == state)
+        program, *words = shlex.split(re.findall("`([^`]*)`$", sentence)[0])
+        assert program == "eventlog"
+        return words
+
+    def run(self, words: list[str]) -> str:
+        """Run a command. Return what it prints."""
+        done = call(self.world, *words)
+        assert done.exit_code == 0, (words, done.output)
+        return done.output
+
     def _faults(self, states: tuple[str, ...], cause: str, standbys: int) -> Iterator[str]:
         before = self.true_figures()
-        leader = next(run for run in self.runs if run.monitor.leads)
         reported = call(self.world, "status", "--json")
         assert reported.exit_code == 0, reported.exception
         report = json.loads(reported.stdout)
         printed = call(self.world, "status").stdout
-        page = str(ask(pages_app(PageData(leader.monitor, self.config), HOST), "GET", "/")[1])
+        readings = [
+            Reading("JSON", _states_of(report), report["states"][0]["sentence"], _figures_of(report)),
+            Reading("status", None, printed, _printed_figures(printed)),
+        ]
+        for number, run in enumerate(self.runs):
+            role = "leader" if run.monitor.leads else "standby"
+            readings += _read_process(f"{role} {number}", run, self.config)
         after = self.true_figures()
-        counts = report["counts"]
-        figures = {
-            "JSON": Figures(report["pending"], sum(sum(counts.get(each, {}).values()) for each in "EF")),
-            "status": Figures(
-                _number(r"^pending +(\d+)", printed),
-                sum(map(int, re.findall(r"(?m)^[EF] \w+ +(\d+)", printed))),
-            ),
-            "page": Figures(
-                _number(r"<dt>Pending</dt><dd>(?:<a[^>]*>)?([\d\s]+)", page),
-                _number(r"<dt>Errors</dt><dd>(?:<a[^>]*>)?([\d\s]+)", page),
-            ),
-        }
-        for view, shown in figures.items():
-            for name, count, *counted in zip(Figures._fields, shown, before, after, strict=True):
+        names = _states_of(report)
+        if tuple(name for name in names if name in states) != states or {*names} - {*states, *ALSO_TRUE}:
+            yield f"JSON: {names}"
+            return
+        word = report["states"][0]["word"]
+        for view, named, text, figures in readings:
+            if named is not None and {*named} != {*names}:
+                yield f"{view}: {named}, and JSON: {names}"
+            if word not in text or (figures is not None and cause not in text):
+                yield f"{view}: {text}"
+            for name, count, *counted in zip(Figures._fields, figures or (), before, after, strict=False):
                 if not (1 - SHARE) * min(counted) <= count <= (1 + SHARE) * max(counted):
                     yield f"{view}: {name} is {count}, and the log has {counted}"
-        named = {state["state"]: state for state in report["states"]}
-        if tuple(name for name in named if name in states) != states or named.keys() - {*states, *ALSO_TRUE}:
-            yield f"JSON: {tuple(named)}"
-            return
-        word = named[states[0]]["word"]
-        texts = {"JSON": named[states[0]]["sentence"], "status": printed, "page": re.sub("<[^>]*>", "", page)}
-        for view, text in texts.items():
-            if cause not in text or word not in text:
-                yield f"{view}: {text}"
-        shown_standbys = len(report["standbys"]), len(re.findall("(?m)^standby ", printed))
-        if {*shown_standbys, page.count("<dt>Standby</dt>")} != {standbys}:
-            yield f"standbys: {shown_standbys}"
+        if {len(report["standbys"]), len(re.findall("(?m)^standby ", printed))} != {standbys}:
+            yield f"standbys: {report['standbys']}"
+
+
+class Reading(NamedTuple):
+    """The facts that one instrument shows."""
+
+    view: str
+    states: Sequence[str] | None  # None where it shows only their words
+    text: str
+    figures: Figures | None  # None where it shows none
+
+
+def _read_process(name: str, run: Run, config: Config) -> Iterator[Reading]:
+    """Yield what the instruments of a process show. Only the leader's page is read, because it looks anew."""
+    app = monitor_app(run.monitor, PageData(run.monitor, config), HOST)
+    status, text = ask(app, "GET", "/readyz")
+    first, sentence, age = text.splitlines()
+    assert (status, first) == (200, "ready"), text
+    assert float(re.findall(r"^read ([\d.]+) s ago$", age)[0]) <= patient(LAG)
+    yield Reading(f"/readyz of {name}", None, sentence, None)
+    metrics = ask(app, "GET", "/metrics")[1]
+    states = re.findall(r'^eventlog_state{state="([^"]*)"} 1.0$', metrics, re.MULTILINE)
+    gauges = ("pending_rows", "errors_kept", "held_objects")
+    counts = Figures(*(_number(rf"^eventlog_{gauge} (\d+)\.0$", metrics) for gauge in gauges))
+    yield Reading(f"metrics of {name}", states, sentence, counts)
+    for path in ("/errors", "/waiting", "/next", "/recent", "/history", "/settings", "/nowhere"):
+        yield Reading(f"title of {path} of {name}", None, _title_of(ask(app, "GET", path)[1]), None)
+    if run.monitor.leads:
+        page = ask(app, "GET", "/")[1]
+        shown = Figures(
+            _number(r"<dt>Pending</dt><dd>(?:<a[^>]*>)?([\d\s]+)", page),
+            _number(r"<dt>Errors</dt><dd>(?:<a[^>]*>)?([\d\s]+)", page),
+            _number(r"<dt>Waiting for a retry</dt><dd>(?:<a[^>]*>)?([\d\s]+)", page),
+        )
+        yield Reading(f"title of {name}", None, _title_of(page), None)
+        yield Reading(f"page of {name}", None, re.sub("<[^>]*>", "", page), shown)
+
+
+def _title_of(page: str) -> str:
+    return unescape(re.findall("<title>(.*)</title>", page)[0])
+
+
+def _states_of(report: dict[str, Any]) -> list[str]:
+    return [state["state"] for state in report["states"]]
+
+
+def _figures_of(report: dict[str, Any]) -> Figures:
+    failed = sum(sum(report["counts"].get(letter, {}).values()) for letter in "EF")
+    return Figures(report["pending"], failed, report["waiting"])
+
+
+def _printed_figures(printed: str) -> Figures:
+    failed = sum(map(int, re.findall(r"(?m)^[EF] \w+ +(\d+)", printed)))
+    waiting = max(_number(r"(\d+) events? waits? for", printed), 0)
+    return Figures(_number(r"^pending +(\d+)", printed), failed, waiting)
 
 
 def _number(pattern: str, text: str) -> int:
@@ -173,7 +245,9 @@ def test_an_evening_is_told_as_it_is(evening: Evening) -> None:
     until(lambda: time.monotonic() > down_at + SECONDS, SECONDS)
     evening.judge("5: it is down still", "receiver-down", cause="since", standbys=1)
 
+    command = evening.command("receiver-down")
     evening.set_mood("dawdle", room=ROWS // 20)
+    evening.run(command)
     until(lambda: evening.room < 0)
     evening.judge("6: it takes documents again", "publishing", cause="rows are pending", standbys=1)
     evening.set_mood("take")
@@ -183,27 +257,48 @@ def test_an_evening_is_told_as_it_is(evening: Evening) -> None:
     world.write(*(key(number, event_type=4, table_name="nosuch") for number in range(1, 31)))
     until(lambda: world.counts()["E"] == 30)
     evening.judge("8: a table fails", "failed", cause="nosuch 30", standbys=1)
+    assert "nosuch" in evening.run(evening.command("failed"))
 
     world.write(key(HELD_KEY, event_type=4))
-    until(lambda: read_waiting(world))
+    until(lambda: evening.true_figures().waiting)
     world.write(key(HELD_KEY, event_type=4))
     evening.judge("9: an object is held", "failed", "waiting", cause="nosuch 30", standbys=1)
+    evening.run(evening.command("waiting"))
+    until(lambda: len(arrivals_of(evening, HELD_KEY)) > 1)
+    evening.judge("10: it is held again", "failed", "waiting", cause="nosuch 30", standbys=1)
+
+    evening.set_mood("refuse")
+    world.write(*(key(number, event_type=4) for number in range(700_000, 700_040)))
+    until(lambda: world.counts()["E"] == 70)
+    evening.judge("11: the receiver refuses", "failed", "waiting", cause="usr 40, nosuch 30", standbys=1)
+    evening.set_mood("take")
+    call(world, "redrive", "--table", "usr")
+    until(lambda: world.counts()["E"] == 30 and world.counts()["N"] == 2)
+    evening.judge("12: the rows are redriven", "failed", "waiting", cause="nosuch 30", standbys=1)
 
     assert call(world, "pause", "--because", "dinner", "--by", "ada").exit_code == 0
     states = ("paused", "failed", "waiting")
-    evening.judge("10: a pause", *states, cause="ada: dinner", standbys=1)
+    evening.judge("13: a pause", *states, cause="ada: dinner", standbys=1)
     world.write(*(key(number, event_type=4) for number in range(900_000, 900_200)))
-    evening.judge("11: rows come meanwhile", *states, cause="ada: dinner", standbys=1)
+    evening.judge("14: rows come meanwhile", *states, cause="ada: dinner", standbys=1)
+    evening.run(evening.command("paused"))
 
-    assert call(world, "resume", "--by", "ada").exit_code == 0
     leader.stop()
     evening.runs.remove(leader)
     until(lambda: standby.monitor.leads or standby.fault)
     until(lambda: world.counts()["N"] == 2)
-    evening.judge("12: the standby leads", "failed", "waiting", cause="nosuch 30", standbys=0)
+    evening.judge("15: the standby leads", "failed", "waiting", cause="nosuch 30", standbys=0)
+
+    standby.stop()
+    evening.runs.remove(standby)
+    states = ("no-publisher", "failed", "waiting")
+    evening.judge("16: no publisher is left", *states, cause="rows are pending", standbys=0)
+    assert evening.command("no-publisher") == ["run"]
+    last = evening.start()
+    until(lambda: last.monitor.leads or last.fault)
+    evening.judge("17: one is started", "failed", "waiting", cause="nosuch 30", standbys=0)
 
 
-def read_waiting(world: World) -> bool:
-    """Return whether an event waits."""
-    with world.store.admin() as admin:
-        return bool(admin.waiting_events())
+def arrivals_of(evening: Evening, number: int) -> list[str]:
+    """Return the documents about an object that the receiver got."""
+    return [document for document in evening.got if f"idu={number}" in document]

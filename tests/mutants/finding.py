@@ -32,7 +32,7 @@ LIBRARIES = (
     *("alembic.command", "click.testing", "jinja2", "lxml.etree", "numpy"),
     *("prometheus_client", "psycopg", "pyarrow.compute", "pyarrow.csv", "pyarrow.parquet", "uvicorn"),
     *("rich.progress", "rich.table", "sqlalchemy.dialects.postgresql.psycopg"),
-    *("urllib3", "sqlalchemy.ext.compiler"),
+    *("http.client", "sqlalchemy.ext.compiler"),
 )
 OURS = "eventlog", "eventlog_spark", "tests"  # packages that each child imports
 

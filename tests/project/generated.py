@@ -59,10 +59,16 @@ ROOMS = {
     "library": "Library",
     "cli.demo": "Demo",
     "embedded": "Embedded server",
+    "java": "Java",
     "clients": "HTTP and topics",
 }
 _CLASS = re.compile(r'^class (\w+)\((\w+)\):\n    """(.*?)"""', re.MULTILINE | re.DOTALL)
 BEGIN, END = "<!-- made by tests/project/generated.py: {} -->", "<!-- until here -->"
+
+
+def alert_rules() -> str:
+    """Return the alert rules that a page prints."""
+    return f"```yaml\n{(ROOT / 'examples' / 'monitoring' / 'alerts.yaml').read_text('utf-8')}```\n"
 
 
 def event_types() -> str:
@@ -332,6 +338,7 @@ GENERATED: dict[Path, Callable[[], str]] = dict(
     (
         _page("docs/log/event-types.md", event_types=event_types),
         _page("docs/log/moving.md", parameters=parameters),
+        _page("docs/run/night.md", alert_rules=alert_rules),
         _page("docs/reference/commands.md", commands=commands),
         _page("docs/reference/errors.md", errors=errors),
         _page(

@@ -22,6 +22,7 @@ from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.format_registry import FORMATS
 from eventlog.xds.xds_settings import XdsSettings
 
+_OF_FORMATS = ("source", "target")  # parameters that name a format
 _WIDTH = 104  # of a help, in its quotes
 _HEAD = '''"""What `import eventlog` offers, with the types of its settings. This file is made by
 `python -m tests.project.generated`; `__init__.py` loads each name when it is first used.
@@ -72,6 +73,8 @@ def library_stub() -> str:
         *sorted(imports, key=lambda line: (line.split()[1], " as " in line)),
         "",
         "__version__: str",
+        "",
+        f"_FormatName = Literal[{', '.join(map(json.dumps, FORMATS))}]",
     ]
     names: dict[str, set[str]] = {}
     for settings in TYPES:
@@ -119,7 +122,8 @@ def _function(name: str) -> Iterator[str]:
             yield f"    **{parameter.name}: Unpack[{_TYPE_OF[name]}],"
             continue
         default = "" if parameter.default is parameter.empty else f" = {_written(parameter.default)}"
-        yield f"    {parameter.name}: {parameter.annotation}{default},"
+        annotation = "_FormatName" if parameter.name in _OF_FORMATS else parameter.annotation
+        yield f"    {parameter.name}: {annotation}{default},"
     yield f") -> {signature.return_annotation}:"
     summary, *_ = str(inspect.getdoc(function)).splitlines()
     yield f'    """{summary}"""'

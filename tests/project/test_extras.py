@@ -27,6 +27,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 ROOMS = {
     "eventlog.transfer.sources.metadata_topic",
     "eventlog.clients.topic_reader",
+    "eventlog.transfer.targets.lake.delta_table",
     "eventlog.transfer.targets.topics",
     "eventlog_spark",
 }

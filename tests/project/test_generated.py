@@ -20,6 +20,7 @@ from eventlog.core.settings import declared
 from eventlog.netiq import export, translate
 from eventlog.netiq.parameters import PARAMETERS
 from eventlog.opening.config import read_config
+from eventlog.status.verdict import Severity, State
 from tests.project.generated import COMMAND_PAGES, GENERATED, ROOT, SOURCES, context_of
 
 pytestmark = pytest.mark.quick
@@ -84,6 +85,18 @@ def test_dashboard_and_alerts_name_metrics_that_are_reported() -> None:
     named = {name for expression in reported for name in re.findall(r"eventlog_\w+", expression)}
     assert named <= known
     assert known & named >= {"eventlog_pending_rows", "eventlog_oldest_pending_seconds"}
+
+
+def test_each_state_that_needs_a_person_has_an_alert_of_its_severity() -> None:
+    rules = yaml.safe_load((EXAMPLES / "monitoring" / "alerts.yaml").read_text())["groups"][0]["rules"]
+    states_by_label = {
+        rule["labels"]["severity"]: names[0].split("|")
+        for rule in rules
+        if (names := re.findall(r'eventlog_state\{state=~"([^"]*)"\}', rule["expr"]))
+    }
+    for label, severity in (("critical", Severity.ERROR), ("warning", Severity.WARNING)):
+        assert states_by_label.pop(label) == [state for state in State if state.severity is severity]
+    assert states_by_label == {}
 
 
 @pytest.mark.parametrize("unit", sorted((EXAMPLES / "systemd").glob("*.service")), ids=lambda path: path.name)

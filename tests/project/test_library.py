@@ -126,7 +126,7 @@ def test_no_current_rows_are_those_of_an_empty_table() -> None:
 
 
 @pytest.mark.parametrize("form", ["gbase", "qlik-message", "xds", "changes"])
-def test_records_that_are_nothing_are_misuse(form: str) -> None:
+def test_records_that_are_nothing_are_misuse(form: Any) -> None:
     with pytest.raises(Misuse, match=f"{form} is read from an iterable; this is a NoneType"):
         list(eventlog.changes(None, form))
 
@@ -234,7 +234,7 @@ def typed_settings(function: str) -> set[str]:
     return names
 
 
-UNKNOWN: dict[str, Callable[[str], object]] = {
+UNKNOWN: dict[str, Callable[[Any], object]] = {
     "documents": lambda form: list(eventlog.documents([JACK], TABLES, **WRONG)),
     "explain": lambda form: list(eventlog.explain([JACK], TABLES, **WRONG)),
     "changes": lambda form: list(eventlog.changes([JACK], form, **WRONG)),
@@ -265,6 +265,8 @@ def test_a_type_checker_refuses_what_no_function_takes() -> None:
         list(eventlog.documents([JACK], TABLES, batch_size=2))  # type: ignore[call-arg]
     with pytest.raises(eventlog.EventlogError, match="sequence"):
         list(eventlog.read("rows.csv", "log", order="backwards"))  # type: ignore[arg-type]
+    with pytest.raises(eventlog.EventlogError, match="unknown format 'qlik-tabel'"):
+        list(eventlog.changes([], "qlik-tabel"))  # type: ignore[arg-type]
     assert list(eventlog.documents([JACK], TABLES, time_syntax=3, log_name="hr"))
 
 

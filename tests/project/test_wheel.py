@@ -56,6 +56,10 @@ NEEDING: dict[str, list[tuple[str, tuple[str, ...]]]] = {
             ("capture", "informix://u@localhost:1/db?server=s", "--table", "db:o.t", "--jar", "rows.parquet"),
         ),
     ],
+    "lake": [
+        ("--to-lake", ("apply", "--to-lake", "delta:lake", "--from", "changes", "log.csv")),
+        ("a lake", ("rounds", "delta:lake", "--source", "changes")),
+    ],
     "otel": [
         (
             "tracing (OTEL_SDK_DISABLED=true turns it off)",

@@ -317,6 +317,7 @@ def test_a_trial_on_a_copy_reports_what_it_attached_and_what_is_missing(postgres
     checked = log.call("check", "--patience", "1000000")
     assert checked.exit_code == 0
     assert "indirectlog: no table is tracked; 14 rows pending" in checked.stdout
+    assert "its triggers run as a superuser" not in attached
 
     log.name = "eventlog"
     log.change("create table more as select * from indirect.indirectlog")

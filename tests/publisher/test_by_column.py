@@ -48,7 +48,7 @@ ODD_CELLS: tuple[dict[str, Any], ...] = (
 )
 REQUIRED = ("event_type", "event_time", "table_name", "table_key")
 # of a fault in a statement; libpq quotes a line of it unless the statement is prepared
-_PLACE = re.compile(r"( LINE \d+:| at character \d+).*", re.DOTALL)
+_HINT = re.compile(r"( HINT:| at character \d+).*", re.DOTALL)  # which depends on the statement
 CELLS: tuple[dict[str, Any], ...] = (
     {"record_id": 1},
     *({"record_id": 2}, {"record_id": 2, "event_type": 9}, {"record_id": 2, "status": "S"}),
@@ -163,7 +163,7 @@ def result_of(reading: FoldedPickUp) -> dict[str, object]:
     return {
         "events": reading.events.events(),
         "silent": sorted(reading.rows_without_event),
-        "refused": sorted((row, _PLACE.sub("", reason)) for row, reason in reading.refused),
+        "refused": sorted((row, _HINT.sub("", reason)) for row, reason in reading.refused),
         "held": set(reading.spellings),
         "unknown": set(reading.unknown),
         "rest": (sorted(reading.picked), reading.full, reading.tables_may_be_stale),

@@ -34,7 +34,7 @@ def family(world: World) -> Iterator[World]:
     )
     track.track(world.engine, world.log, "usr", Choice(children=("usr_phone.phoneno", "usr_mail.address")))
     yield world
-    track.untrack(world.engine, world.log, "usr")
+    track.untrack(world.engine, world.log, "usr", discard=True)
     world.change("drop table usr_phone")
     world.change("drop table usr_mail")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import signal
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +17,7 @@ from eventlog.core.errors import Misuse
 from eventlog.operate.upkeep import NotInLog, read_age
 from eventlog.sinks.files import FilesSink
 from tests.kit.logs import Receiver, busy, fail, key
+from tests.kit.terminal import Terminal
 from tests.world.world import World, call
 
 pytestmark = pytest.mark.quick
@@ -26,6 +29,32 @@ def failed(world: World, **row: Any) -> None:
     world.user(2)
     world.write(key(1, **row), key(2, **row))
     world.cycle(Receiver(fail))
+
+
+def test_errors_by_reason_have_totals_and_commands_for_all_of_one(world: World) -> None:
+    failed(world)
+    world.write(key(3, event_type=9))
+    world.cycle(Receiver())
+    listed = call(world, "errors", "--by-reason")
+    first, second = (line.split(maxsplit=1) for line in listed.stdout.splitlines())
+    assert (first, second[0]) == (["2", "no eventlog:#"], "1")
+    assert listed.stderr.splitlines() == [
+        "eventlog: 3 rows failed in all",
+        "eventlog: to send all rows of a reason again: `eventlog redrive --reason REASON`",
+        "eventlog: to give them up: `eventlog skip --reason REASON --because WHY`",
+    ]
+    groups = [json.loads(line) for line in call(world, "errors", "--by-reason", "--json").stdout.splitlines()]
+    assert groups[0] == {"text": "no eventlog:#", "rows": 2}
+    alone = call(world, "errors", "--by-reason", "--reason", "no eventlog:9").stderr
+    command = re.findall("`eventlog (redrive .*)`", alone)[0]
+    assert command == "redrive --reason 'no eventlog:#'"
+    assert call(world, "skip", "3", "--reason", "no eventlog:#", "--because", "x").stderr.splitlines() == [
+        "eventlog: 0 rows are skipped",
+        "eventlog: row 3 stays: not a failed row with that reason",
+    ]
+    assert "2 rows are new again" in call(world, *shlex.split(command)).stderr
+    assert "1 row is skipped" in call(world, "skip", "--reason", second[1], "--because", "a test").stderr
+    assert "".join(world.letters().values()) == "NNW"
 
 
 def test_errors_names_each_row_with_its_reason(world: World) -> None:
@@ -166,13 +195,16 @@ def test_retry_sends_waiting_events_now(world: World) -> None:
     world.write(*(key(number, event_type=4) for number in (1, 2, 3)))
     world.cycle(Receiver(busy))
     result = call(world, "retry", "1", "--by", "ada")
-    assert (result.exit_code, result.stderr) == (0, "eventlog: 1 row goes again now\n")
+    no_one = "eventlog: nothing goes at present: no publisher leads, as far as the database shows\n"
+    assert (result.exit_code, result.stderr) == (0, f"eventlog: 1 row goes again now\n{no_one}")
     assert world.cycle(Receiver()).events == 1
-    assert call(world, "retry", "--all").stderr == "eventlog: 2 rows go again now\n"
+    assert call(world, "retry", "--all").stderr == f"eventlog: 2 rows go again now\n{no_one}"
     assert "ada" in call(world, "history").output
     world.cycle(Receiver())
     assert world.counts() == {"S": 3}
-    assert call(world, "retry", "--all").stderr == "eventlog: no event waits\n"
+    assert call(world, "retry", "--all").stderr == (
+        "eventlog: no event waits, and the receiver is not down: nothing was changed\n"
+    )
     result = call(world, "retry", "2")
     assert (result.exit_code, result.stderr) == (1, "eventlog: row 2 does not wait: its status is S\n")
     assert str(call(world, "retry", "77", "78").exception) == "rows 77, 78 are not in the log"
@@ -185,18 +217,50 @@ def test_status_has_an_exit_code_for_scripts(world: World) -> None:
 
     assert (code(), call(world, "status").exit_code) == (0, 0)
     world.write(key(1, event_type=4))
-    assert code() == 0  # nothing publishes, and that may start soon
+    assert code() == 1  # nothing publishes, and that may start soon
     with world.elect():
         assert code() == 0
         world.write(key(2, event_type=4, event_time="2025-03-23 10:57:19"))
-        assert code() == 1  # it has been pending for too long
+        assert code() == 2  # it has been pending for too long
     failed(world)
-    assert (code(), call(world, "status").exit_code) == (1, 0)
+    assert (code(), call(world, "status").exit_code) == (2, 0)
     report = json.loads(call(world, "status", "--json", "--exit-code").stdout)
     assert [state["state"] for state in report["states"]][-1] == "failed"
     assert report["log_bytes"] is None or report["log_bytes"] > 1000
     unseen = call(world, "status", "--exit-code", EVENTLOG_LOG_TABLE="nowhere")
     assert isinstance(unseen.exception, Misuse)
+
+
+def test_status_begins_with_the_log_and_who_publishes_it(world: World) -> None:
+    def first_lines() -> list[list[str]]:
+        return [line.split(maxsplit=1) for line in call(world, "status").stdout.splitlines()[:3]]
+
+    with world.elect():
+        log, publisher, state = first_lines()
+        report = json.loads(call(world, "status", "--json").stdout)
+    url = world.engine.url
+    assert log[1].startswith(f"{url.database}/eventlog on ")
+    assert publisher[1].startswith("test, since ")
+    assert state[0] == "state"
+    assert [*report][:3] == ["log", "publisher", "states"]
+    assert (report["log"]["database"], report["publisher"]) == (url.database, "test")
+    (_, publisher, _), report = first_lines(), json.loads(call(world, "status", "--json").stdout)
+    assert publisher[1].startswith("none; the last one was test, since ")
+    assert report["publisher"] is None
+
+
+def test_a_watch_shows_the_state_again_in_place(world: World, tmp_path: Path) -> None:
+    terminal = Terminal(
+        tmp_path, "status", "--watch", variables={"EVENTLOG_URL": world.url, "COLUMNS": "200"}
+    )
+    terminal.read_until(b"Idle")
+    world.write(key(1, event_type=4))
+    terminal.read_until(b"1 row is pending")
+    terminal.process.send_signal(signal.SIGINT)
+    terminal.read_until(None)
+    assert terminal.close() == 0
+    assert terminal.written.count(b"\x1b[2J") >= 2
+    assert "--watch does not end" in str(call(world, "status", "--watch", "--exit-code").exception)
 
 
 def test_pause_and_resume(world: World) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unreachable
 from eventlog.sql.log.leader_transaction import LeadershipLost
 from eventlog.xds.answers import Level, Status
 from tests.kit.logs import Crash, Receiver, crash, events_of, key
+from tests.laws.resume.power import Disk, unsynced
 from tests.world.world import World
 
 pytestmark = pytest.mark.quick
@@ -29,7 +31,7 @@ class DyingSink(FilesSink):
         self._calls_left = call
         self._after = after
 
-    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
+    def deliver(self, documents: Iterable[OutgoingDocument]) -> Iterator[Reply]:
         self._calls_left -= 1
         if self._calls_left == 0 and not self._after:
             raise Crash
@@ -84,6 +86,21 @@ def test_the_parts_of_a_cut_event_are_out_once(
     assert len(set(found)) == 5
     assert world.letters() == ({} if delete else dict.fromkeys(range(1, 8), "S"))
     assert world.remembered() == 0
+
+
+def test_rows_of_a_batch_leave_again_after_the_sync_of_a_file_failed(world: World, tmp_path: Path) -> None:
+    """Let the disk fail for the second of three files, and lose its power after the next cycle."""
+    world.write(*(key(number, event_type=4) for number in range(3)))
+    disk = Disk(0, bad_sync=1)
+    FilesSink(tmp_path).close()
+    with unsynced(disk), closing(FilesSink(tmp_path)) as sink:
+        world.cycle(sink, batch_size=1)
+        assert (files(tmp_path), world.letters()) == ({}, dict.fromkeys(range(1, 4), "N"))
+        world.cycle(sink, batch_size=1)
+    disk.fail()
+    FilesSink(tmp_path).close()
+    assert sorted(files(tmp_path).values()) == [[f"eventlog:{number}"] for number in range(1, 4)]
+    assert world.letters() == dict.fromkeys(range(1, 4), "S")
 
 
 def test_an_object_that_is_gone_after_the_crash_settles_its_rows(world: World) -> None:
@@ -323,7 +340,7 @@ class Ordered(Receiver):
     def highest(self) -> int | None:
         """Return None: nothing is on record yet."""
 
-    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
+    def deliver(self, documents: Iterable[OutgoingDocument]) -> Iterator[Reply]:
         for reply in super().deliver(documents):
             yield reply
             if reply != ACCEPTED:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -23,6 +25,7 @@ from eventlog.cli.run import serving
 from eventlog.core.errors import EventlogError
 from eventlog.files.signals import Signals
 from eventlog.opening.config import Config
+from eventlog.opening.log_address import address_of_log
 from eventlog.opening.publisher_settings import DaemonSettings, read_times
 from eventlog.publisher import cycle_facts, delivery
 from eventlog.publisher import daemon as loop
@@ -51,7 +54,7 @@ class Run:
 
     def __init__(self, config: Config, clock: Callable[[], dt.datetime] = dt.datetime.now) -> None:
         self.signals = Signals()
-        self.monitor = Monitor()
+        self.monitor = Monitor(address_of_log(config))
         self.fault: BaseException | None = None
         self.daemon = Daemon(config, self.signals, monitor=self.monitor, clock=clock)
         self.thread = threading.Thread(target=self._run)
@@ -105,6 +108,27 @@ def test_a_receiver_that_is_away_is_named_with_its_port_and_the_next_try(
     with running(world, arrivals, sink="http", http_url="http://127.0.0.1:1/"):
         until(lambda: "no answer" in caplog.text)
     assert "no answer: 127.0.0.1:1: [Errno 111] Connection refused; next try in 0.5 s" in caplog.text
+
+
+def states_of(monitor: Monitor) -> list[str]:
+    """Return the states that the metrics show."""
+    return re.findall(r'^eventlog_state{state="(.*)"} 1.0$', metrics_text(monitor), re.MULTILINE)
+
+
+@pytest.mark.parametrize(("status", "verb"), [(None, "start"), (503, "mend")])
+def test_a_receiver_that_is_down_is_named_with_what_to_do(
+    world: World, arrivals: Arrivals, free_port: int, status: int | None, verb: str
+) -> None:
+    """Publish to a port without one, or to one that answers 503."""
+    arrivals.behave = lambda handler: handler.reply(b"", status=status)
+    url = arrivals.url if status else f"http://127.0.0.1:{free_port}/"
+    world.write(key(1, event_type=4), key(2, event_type=4))
+    with running(world, arrivals, http_url=url) as run:
+        until(lambda: "Receiver down" in call(world, "status").output)
+        (sentence,) = re.findall("^state +(.*)$", call(world, "status").stdout, re.MULTILINE)
+        place = re.findall(r"//([^/]*)", url)[0]
+        assert sentence.endswith(f"; {verb} the receiver at {place}, then `eventlog retry --all`")
+        until(lambda: states_of(run.monitor)[0] == "receiver-down")
 
 
 def test_the_receivers_state_follows_its_last_answer(world: World, arrivals: Arrivals) -> None:
@@ -268,7 +292,7 @@ def test_a_writer_wakes_it(world: World, arrivals: Arrivals) -> None:
             until(lambda: arrivals.documents)
             assert time.monotonic() - begun < patient(2)
     finally:
-        untrack(world.engine, world.log, "usr")
+        untrack(world.engine, world.log, "usr", discard=True)
 
 
 def test_a_table_that_is_tracked_later_is_published(world: World, arrivals: Arrivals) -> None:
@@ -281,11 +305,32 @@ def test_a_table_that_is_tracked_later_is_published(world: World, arrivals: Arri
             until(lambda: arrivals.documents)
             assert 'class-name="late"' in arrivals.documents[0]
     finally:
-        untrack(world.engine, world.log, "late")
+        untrack(world.engine, world.log, "late", discard=True)
         world.change("drop table late")
 
 
 @pytest.mark.cold
+def test_history_has_starts_stops_and_takeovers_of_publishers(world: World, arrivals: Arrivals) -> None:
+    def kinds() -> list[str]:
+        words = [line.split("  ")[2] for line in call(world, "history").stdout.splitlines()]
+        return [word for word in words if word != "publish"]
+
+    world.write(key(1, event_type=4))
+    with running(world, arrivals) as first:
+        until(lambda: first.monitor.leads)
+        assert kinds() == ["start"]
+        with running(world, arrivals) as second:
+            until(lambda: second.monitor.readiness.checked_at is not None)
+            first.stop()
+            until(lambda: second.monitor.leads)
+    assert kinds() == ["stop", "takeover", "stop", "start"]
+    sentences = call(world, "history").stdout
+    assert f"{socket.gethostname()}, pid {os.getpid()}  stop      it was asked to stop\n" in sentences
+    assert re.search(r"takeover  epoch \d+\n", sentences)
+    call(world, "run", "--once", "--sink", "stdout")
+    assert len(kinds()) == 4
+
+
 def test_a_second_one_stands_by_and_takes_over(world: World, arrivals: Arrivals) -> None:
     with running(world, arrivals) as first:
         until(lambda: "eventlog_leader 1" in metrics_text(first.monitor))
@@ -626,15 +671,6 @@ def test_the_port_tells_metrics_and_health(world: World, arrivals: Arrivals, fre
         refused.value.close()
 
 
-@pytest.fixture
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 def _get(port: int | None, path: str, **headers: str) -> str:
     with urlopen(Request(f"http://127.0.0.1:{port}{path}", headers=headers)) as response:
         return str(response.read(), "utf-8")
@@ -650,11 +686,15 @@ def test_it_goes_on_when_the_database_is_killed_and_comes_back(product: str, arr
         with running(world, arrivals) as run:
             world.write(key(1, event_type=4))
             until(lambda: arrivals.documents)
+            until(lambda: states_of(run.monitor) == ["idle"])
             server.kill()
             until(lambda: "eventlog_faults_total 0" not in metrics_text(run.monitor))
+            until(lambda: states_of(run.monitor) == ["database-away"])
+            assert "\neventlog_pending_rows" not in metrics_text(run.monitor)
             server.start()
             world.write(key(2, event_type=4))
             until(lambda: world.counts() == {"S": 2})
+            until(lambda: states_of(run.monitor) == ["idle"])
         assert {document.partition("idu=")[2][:1] for document in arrivals.documents} == {"1", "2"}
 
 

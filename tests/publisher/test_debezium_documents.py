@@ -415,7 +415,7 @@ def test_what_is_applied_of_messages_is_the_table(
             messages += post(people, "--allow-loopback")
             apply(people, target, tmp_path, messages)
             assert people_of(target) == people_of(people)
-    assert call(people, "untrack", "person").exit_code == 0
+    assert call(people, "untrack", "--discard", "person").exit_code == 0
 
 
 def test_a_killed_publisher_goes_on_with_the_same_messages(people: World, tmp_path: Path) -> None:

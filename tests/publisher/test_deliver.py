@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import sys
 import threading
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext, suppress
+from datetime import datetime
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -12,11 +18,13 @@ from click.testing import CliRunner
 
 from eventlog.cli import cli
 from eventlog.opening.waits import Waits
+from eventlog.operate import file_delivery
 from eventlog.operate.file_delivery import AnswerMemory, FileDelivery
-from eventlog.sinks.sink import Reply, unanswered, unreachable
+from eventlog.sinks.sink import OutgoingDocument, Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.documents import document
-from tests.kit.logs import Answering, Receiver
+from tests.kit.logs import Answering, Crash, Receiver, crash
+from tests.laws.resume.power import Disk, unsynced
 
 pytestmark = pytest.mark.quick
 
@@ -78,6 +86,138 @@ def test_fatal_ends_it_and_a_second_run_goes_on(tmp_path: Path) -> None:
     assert receiver.event_ids == ["e1", "e2", "e3"]
     receiver, _ = deliver(tmp_path, lambda document: Reply())
     assert receiver.event_ids == ["e4"]
+
+
+class Folder(Receiver):
+    """A sink that keeps a record, and notes how many documents it gets at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    def highest(self) -> int | None:
+        """Return None: rows have no part in it."""
+
+    def deliver(self, documents: Iterable[OutgoingDocument]) -> Iterator[Reply]:
+        batch = list(documents)
+        self.sizes.append(len(batch))
+        return super().deliver(batch)
+
+
+class Lazy(Folder):
+    """A sink that takes one document of a batch."""
+
+    def deliver(self, documents: Iterable[OutgoingDocument]) -> Iterator[Reply]:
+        return islice(super().deliver(documents), 1)
+
+
+LARGE = range(1, 701)  # documents, more than a sink gets at once
+
+
+def cut_short(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield chunks of a file on a disk that fails after them."""
+    yield from chunks
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_sink_with_a_record_gets_many_documents_at_once(tmp_path: Path, *, is_cut: bool) -> None:
+    """Send also what precedes a fault of the file, except the document that may go on after it."""
+    chunks = [document([event(number, number % 7)]).encode() for number in LARGE]
+    memory, folder = AnswerMemory(tmp_path / "memory"), Folder()
+    delivery = FileDelivery(folder, memory, Waits(1, 4), lambda words: None, lambda seconds: None)
+    with pytest.raises(OSError, match="Input/output") if is_cut else nullcontext():
+        delivery.run(lambda: cut_short(chunks) if is_cut else chunks)
+    memory.close()
+    sent = [f"e{number}" for number in LARGE][: len(LARGE) - is_cut]
+    assert folder.event_ids == [event_id for event_id, _ in memory_lines(tmp_path)] == sent
+    assert folder.sizes == [500, len(sent) - 500]
+
+
+def test_an_event_that_comes_again_is_sent_once(tmp_path: Path) -> None:
+    memory, folder = AnswerMemory(tmp_path / "memory"), Folder()
+    delivery = FileDelivery(folder, memory, Waits(1, 4), lambda words: None, lambda seconds: None)
+    delivery.run(lambda: [document([event(number, 1)]).encode() for number in (1, 2, 1, 3)])
+    memory.close()
+    assert folder.event_ids == ["e1", "e2", "e3"]
+
+
+def test_documents_without_a_reply_leave_with_the_next_try(tmp_path: Path) -> None:
+    memory, folder = AnswerMemory(tmp_path / "memory"), Lazy()
+    delivery = FileDelivery(folder, memory, Waits(1, 4), lambda words: None, lambda seconds: None)
+    delivery.run(lambda: [FILE.encode()])
+    memory.close()
+    assert folder.event_ids == ["e1", "e2", "e3", "e4"]
+    assert folder.sizes == [3, 2, 1]
+
+
+@pytest.mark.parametrize("patience", [0.0, 60.0])
+def test_after_a_power_failure_answers_of_a_second_are_missing_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: float
+) -> None:
+    """Stop the machine before the last document is sent, or once all is done."""
+    monkeypatch.setattr(file_delivery, "_PATIENCE", patience)
+    for seed in range(5):
+        folder, disk = tmp_path / str(seed), Disk(seed)
+        folder.mkdir()
+        (folder / "memory").touch()
+
+        def answer_or_stop(document: OutgoingDocument) -> Reply:
+            return crash(document) if patience == 0 and document.items[0].event_id == "e4" else Reply()
+
+        with unsynced(disk), suppress(Crash):
+            deliver(folder, answer_or_stop)
+        disk.fail()
+        receiver, _ = deliver(folder, lambda document: Reply())
+        assert receiver.event_ids == (["e4"] if patience == 0 else [])
+
+
+def memory_lines(folder: Path) -> list[list[object]]:
+    """Return the lines on record, without the times."""
+    _, *lines = (folder / "memory").read_text().splitlines()
+    facts = [json.loads(line) for line in lines]
+    assert all(datetime.fromisoformat(each[3]) for each in facts if each[2:])
+    return [[*each[:3], *each[4:]] for each in facts]
+
+
+def test_each_answer_that_is_no_first_success_is_on_record(tmp_path: Path) -> None:
+    replies = iter([Reply([Status(Level.RETRY, "e1", "busy")]), unanswered("time-out")])
+    last = Reply([Status(Level.ERROR, "e1", "no such department")])
+    deliver(tmp_path, lambda document: next(replies, last))
+    assert sorted(memory_lines(tmp_path), key=str) == [
+        ["e1", "error", 2, "no such department"],
+        ["e1", "error"],
+        ["e1", "retry", 1, "busy"],
+        ["e2", "success"],
+        ["e3", "success"],
+        ["e4", "retry", 1, "time-out"],
+        ["e4", "success", 2, ""],
+        ["e4", "success"],
+    ]
+
+
+def test_the_record_of_an_event_with_many_tries_stays_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_delivery, "_MOST_DROPPED", 3)
+    numbers = iter(range(1, 31))
+
+    def answering(document: OutgoingDocument) -> Reply:
+        is_first = document.items[0].event_id == "e1" and (number := next(numbers, None)) is not None
+        return Reply([Status(Level.RETRY, "e1", f"busy {number}")] if is_first else [])
+
+    deliver(tmp_path, answering)
+    lines = memory_lines(tmp_path)
+    tries = [each for each in lines if each[2:]]
+    assert len(tries) < 20
+    assert tries[:3] == [["e1", "retry", number, f"busy {number}"] for number in (1, 2, 3)]
+    assert tries[-1] == ["e1", "success", 31, ""]
+    memory = AnswerMemory(tmp_path / "memory")
+    assert [each.number for each in memory.tries["e1"]] == [1, 2, 3, *range(25, 32)]
+    assert memory.done == dict.fromkeys(("e1", "e2", "e3", "e4"), "success")
+    memory.close()
+    receiver, _ = deliver(tmp_path, lambda document: Reply())
+    assert receiver.event_ids == []
 
 
 def test_what_comes_by_a_pipe_is_sent_again_too(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.kit.logs import events_of, key
 from tests.kit.support import patient, until
-from tests.world.world import World, publishing
+from tests.world.world import World, call, publishing
 
 pytestmark = pytest.mark.quick
 EVENTS = 60
@@ -76,6 +76,10 @@ def test_a_full_disk_delays_and_loses_nothing(world: World, small_disk: Path, tm
     with publishing_and_stopped(world, folder, log):
         until(lambda: "No space left" in log.read_text())
         assert world.counts()["N"] > 0
+        remedy = (
+            f"take documents that were read away from the full folder {folder}, then `eventlog retry --all`"
+        )
+        until(lambda: remedy in call(world, "status").output)
         until(taken_all)
     taken_all()
     assert event_ids(taken) == EXPECTED

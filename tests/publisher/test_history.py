@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import getpass
 import json
+import shlex
 from collections.abc import Sequence
 
 import pytest
 
 from eventlog.fold import Rules
 from eventlog.operate.notice_sentences import SENTENCES
+from eventlog.operate.redriving import PAGE
+from eventlog.operate.upkeep import failures
 from eventlog.sql.capture.resync import Resync, resync
+from eventlog.sql.log.log_admin import FailureFilter
 from eventlog.sql.log.log_record import Notice, NoticeKind
 from eventlog.xds.xds_settings import XdsSettings
 from tests.kit.logs import Receiver, fail, key
@@ -22,14 +26,15 @@ pytestmark = pytest.mark.quick
 def noticed(world: World) -> list[Notice]:
     """Return what is on record as JSON has it, the latest first."""
     lines = call(world, "history", "--json").stdout.splitlines()
-    notices = [Notice(**json.loads(line)) for line in lines]
+    facts = [json.loads(line) for line in lines]
+    notices = [Notice(**{name: each[name] for name in each if name != "tries"}) for each in facts]
     assert all(notice.username and notice.at for notice in notices)
     return notices
 
 
 def done(world: World) -> list[tuple[str, str]]:
-    """Return the kind and the sentence of each line, the latest first."""
-    lines = call(world, "history").stdout.splitlines()
+    """Return the kind and the sentence of each line, the latest first, without the tries of rows."""
+    lines = [line for line in call(world, "history").stdout.splitlines() if not line.startswith(" ")]
     facts = (line[21:].split("  ", 1)[1].partition("  ") for line in lines)
     return [(kind, sentence.strip()) for kind, _, sentence in facts]
 
@@ -71,9 +76,7 @@ def test_everything_that_operators_did_is_listed(world: World) -> None:
     call(world, "purge", "--older-than", "2099-01-01 00:00:00", "--letters", "W")
     assert done(world) == [
         ("purge", "1 row of W from before 2099-01-01 00:00:00"),
-        ("purge", "rows of W from before 2099-01-01 00:00:00 are being deleted"),
-        ("resync", f"{table}: 1 row logged"),
-        ("resync", f"{table}: rows where t.idu > 0 are being logged, as event type 5"),
+        ("resync", f"{table}: 1 row where t.idu > 0 logged, as event type 5"),
         ("resume", ""),
         ("pause", "the engine moves"),
         ("skip", "usr idu=1: row 1: a test"),
@@ -83,7 +86,7 @@ def test_everything_that_operators_did_is_listed(world: World) -> None:
     assert [*notices[0]][:9] == ["purge", None, None, 1, 1, 1, [], None, "W"]
     assert [*notices[-1]][:9] == ["redrive", "usr", "idu=2", 2, 2, 1, [2], "eventlog:2", "E"]
     (line,) = call(world, "history", "--limit", "1").stdout.splitlines()
-    assert line.endswith("purge    1 row of W from before 2099-01-01 00:00:00")
+    assert line.endswith("purge     1 row of W from before 2099-01-01 00:00:00")
 
 
 def test_every_kind_has_its_sentence() -> None:
@@ -98,10 +101,39 @@ def test_a_resync_that_goes_on_is_one_in_the_history(world: World) -> None:
     request = Resync(table, chunk=2)
     next(resync(world.store, request, lambda rows: None))
     list(resync(world.store, request, lambda rows: None))
+    assert [sentence for _, sentence in done(world)] == [f"{table}: 5 rows logged, as event type 5"]
+
+
+def test_a_resync_that_stopped_is_in_the_history_as_one_that_goes_on(world: World) -> None:
+    world.user(1)
+    table = world.reader(("usr",), Rules(), XdsSettings()).tables.get("usr")
+    assert table is not None
+    next(resync(world.store, Resync(table, where="t.idu = 1", chunk=1), lambda rows: None))
+    list(resync(world.store, Resync(table), lambda rows: None))
     assert [sentence for _, sentence in done(world)] == [
-        f"{table}: 5 rows logged",
-        f"{table}: rows are being logged, as event type 5",
+        f"{table}: 1 row logged, as event type 5",
+        f"{table}: rows where t.idu = 1 are being logged, as event type 5",
     ]
+
+
+def test_a_redrive_of_many_rows_is_one_line_with_its_condition(world: World) -> None:
+    rows = PAGE + 100
+    world.write(*(key(number, event_type=9) for number in range(rows)))
+    world.cycle(Receiver())
+    (reason,) = {row.why for row in failures(world.store, FailureFilter())}
+    assert call(world, "redrive", "--because", reason[:9], "--by", "ada").exit_code == 0
+    with world.store.admin() as admin:
+        assert [notice.row_count for notice in admin.notices()] == [100, PAGE]
+    condition = f"--because {shlex.quote(reason[:9])}"
+    assert done(world) == [("redrive", f"usr: 1 100 rows from 1 to {rows}: {condition}")]
+    (notice,) = noticed(world)
+    assert (notice.who, notice.row_count, notice.first_id, notice.last_id) == ("ada", rows, 1, rows)
+    assert len(notice.record_ids) == rows
+    world.cycle(Receiver())
+    assert call(world, "redrive", "--all").exit_code == 0  # another command is another line
+    assert [sentence.rpartition(": ")[2] for _, sentence in done(world)] == ["--all", condition]
+    (line,) = call(world, "history", "--limit", "1").stdout.splitlines()[:1]
+    assert line.endswith(": --all")
 
 
 ACTS = {

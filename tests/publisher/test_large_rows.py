@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -29,7 +29,7 @@ class Weighing(Receiver):
         super().__init__()
         self.weights: list[int] = []
 
-    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
+    def deliver(self, documents: Iterable[OutgoingDocument]) -> Iterator[Reply]:
         self.weights.append(sum(len(document.text) for document in documents))
         yield from super().deliver(documents)
 

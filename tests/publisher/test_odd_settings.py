@@ -174,6 +174,8 @@ class House:
             self.run("install", "--mode", "slot")
             self.change(2)
             self.publish("slot")
+        else:
+            self.run("untrack", "usr", "tag")
         self.run("install", "--mode", "compare")
         self.change(3)
         self.publish("compare", EVENTLOG_SYNC_TABLES="usr,tag,seen")

@@ -167,7 +167,7 @@ def test_lists_in_settings() -> None:
     [
         ({}, {"usr", "dept", "people"}),
         ({"include_table_filter": "(?i)(usr|dept)"}, {"usr", "dept"}),
-        ({"include_table_filter": "us"}, set()),
+        ({"include_table_filter": "us|dept"}, {"dept"}),
         ({"exclude_table_filter": "(?i)de.*"}, {"usr", "people"}),
         ({"include_table_filter": ".*e.*", "exclude_table_filter": "d.*"}, {"people"}),
     ],

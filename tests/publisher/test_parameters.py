@@ -95,7 +95,7 @@ def test_a_writer_wakes_a_publisher_only_while_it_asks_for_that(world: World) ->
         assert not sleeper.sleep(0.05)
     finally:
         sleeper.close()
-        untrack(world.engine, world.log, "usr")
+        untrack(world.engine, world.log, "usr", discard=True)
 
 
 def test_an_event_waits_ever_longer_up_to_the_longest(world: World) -> None:

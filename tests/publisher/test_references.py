@@ -178,3 +178,23 @@ def test_the_tables_file_of_a_database_without_a_log_can_be_read(world: World, t
         columns = tablesfile.read(file.read_text()).get("member").columns
         assert str(columns["team"].reference).endswith("team")
         assert columns["code"].reference is None
+
+
+def test_check_names_references_whose_order_several_connections_lose(world: World) -> None:
+    names = "person member"
+    with objects(
+        world,
+        "create table person (id integer primary key, manager integer,"
+        " foreign key (manager) references person (id))",
+        "create table member (id integer primary key, person integer, age integer,"
+        " foreign key (person) references person (id))",
+    ):
+        sink = {"EVENTLOG_SYNC_TABLES": names, "EVENTLOG_SINK": "http", "EVENTLOG_HTTP_URL": "http://host/"}
+        default = call(world, "check", **sink)
+        assert "overtake" not in default.output
+        several = call(world, "check", EVENTLOG_HTTP_CONNECTIONS="4", **sink)
+        words = "to which it refers by person.manager, member.person"
+        assert words in " ".join(several.output.split())
+        assert several.exit_code == default.exit_code
+        uploads = call(world, "check", EVENTLOG_HTTP_CONNECTIONS="4", EVENTLOG_DOCUMENT="entra-bulk", **sink)
+        assert "overtake" not in uploads.output

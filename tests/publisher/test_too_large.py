@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -150,6 +150,19 @@ def test_of_a_document_that_arrived_in_part_the_rest_goes_again(
     assert arrived(brokers) == [f"eventlog:{3 - refused}", f"eventlog:{refused}"]
 
 
+def test_the_answers_after_documents_that_were_refused_are_taken(world: World, brokers: Cluster) -> None:
+    """Let a broker refuse the first two of four messages, which all leave before the first answer."""
+    world.write(*(key(n, event_type=1, column_name="fname", new_value=SHORT) for n in range(1, 5)))
+    brokers.refuse(VIOLATION, VIOLATION, TAKEN, TAKEN)
+    sink = kafka(brokers, batch_num_messages=1)
+    world.cycle(sink, batch_size=1, retry_wait=0.0)
+    assert world.letters() == {1: "N", 2: "N", 3: "S", 4: "S"}
+    world.cycle(sink, batch_size=1, retry_wait=0.0)
+    sink.close()
+    assert world.counts() == {"S": 4}
+    assert sorted(arrived(brokers)) == [f"eventlog:{n}" for n in range(1, 5)]
+
+
 def test_a_publisher_goes_on_past_a_message_over_the_limit(world: World, brokers: Cluster) -> None:
     long = {"event_type": 1, "column_name": "fname"}
     world.write(*(key(n, new_value=LONG if n in (2, 5) else SHORT, **long) for n in range(1, 7)))
@@ -182,7 +195,7 @@ def files_up_to(max_bytes: int) -> Iterator[None]:
 class SmallSink(DyingSink):
     """A sink on a file system without long files."""
 
-    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
+    def deliver(self, documents: Iterable[OutgoingDocument]) -> Iterator[Reply]:
         with files_up_to(ROOM):
             replies = list(super().deliver(documents))
         yield from replies
@@ -251,16 +264,21 @@ def test_files_a_folder_whose_own_name_is_too_long_is_no_fault_of_a_document(tmp
 # deliver
 
 
-def test_a_delivery_divides_and_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
-    content = document([event(n, LONG if n == 5 else SHORT) for n in range(1, 9)]).encode()
+@pytest.mark.parametrize(("size", "call"), [(8, 3), (2, 1)])
+def test_a_delivery_divides_and_goes_on_where_it_was_interrupted(
+    tmp_path: Path, size: int, call: int
+) -> None:
+    """Let one document have all events, or the third of four an event that is too large."""
+    events = [event(n, LONG if n == 5 else SHORT) for n in range(1, 9)]
+    contents = [document(events[n : n + size]).encode() for n in range(0, 8, size)]
     levels: dict[str, int] = {}
-    for attempt in (3, 1000):
+    for attempt in (call, 1000):
         sink, memory = SmallSink(tmp_path / "out", attempt, after=True), AnswerMemory(tmp_path / "memory")
         delivery = FileDelivery(sink, memory, Waits(1, 4), lambda words: None, lambda seconds: None)
         try:
-            delivery.run(lambda: [content])
+            delivery.run(lambda: contents)
         except Crash:
-            assert attempt == 3
+            assert attempt == call
         memory.close()
         sink.close()
         levels |= delivery.levels

@@ -1,4 +1,4 @@
-"""An event that was tried more than once has every try on record; others have none."""
+"""Each row has its tries on record with their answers; a first success is none."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 import pytest
+from sqlalchemy import text
 from sqlalchemy.engine import URL
 
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered
@@ -21,16 +22,28 @@ from tests.world.world import World, call
 pytestmark = pytest.mark.quick
 
 
-def tries(world: World, *ids: int) -> list[tuple[str, tuple[int, ...], int, str, str]]:
-    """Return the tries of the events of these rows: event, rows, number, level and words."""
+def tries(world: World, *ids: int) -> list[tuple[int, str | None, int, str, str]]:
+    """Return the tries of these rows: row, event, number, answer and words."""
     with world.store.admin() as admin:
-        every_try = [each for batch in admin.settled_with(ids) for each in batch.tries()]
-    answers = [each for each in every_try if not {*ids}.isdisjoint(each.rows)]
-    assert all(each.at is not None for each in answers)
-    assert [each.at for each in answers] == sorted(each.at for each in answers if each.at is not None)
+        tries_of = admin.tries_of(ids)
+    for row_tries in tries_of.values():
+        assert [each.at for each in row_tries] == sorted(each.at for each in row_tries)
     return [
-        (each.event_id, each.rows, each.number, each.status.level.name, each.status.text) for each in answers
+        (row, each.event_id, each.number, each.answer, each.words)
+        for row, row_tries in tries_of.items()
+        for each in row_tries
     ]
+
+
+def tables_of_tries(world: World) -> tuple[int, int]:
+    """Return how many answers and tries are on record."""
+    names = world.log.names()
+    with world.engine.connect() as connection:
+        answers, each_try = (
+            connection.execute(text(f"select count(*) from {names[name]}")).scalar_one()
+            for name in ("answer", "try")
+        )
+    return answers, each_try
 
 
 def settled(world: World) -> list[RecordedBatch]:
@@ -53,29 +66,44 @@ def test_each_try_is_kept_with_its_answer_also_of_what_was_sent_in_the_end(world
     receiver = by_name({"eventlog:2": Status(Level.RETRY, "eventlog:2", "busy, come again")})
     with world.publisher(receiver, batch_size=9, retry_wait=0.0) as publisher:
         publisher.cycle()
-        assert tries(world, 2) == [("eventlog:2", (2,), 1, "RETRY", "busy, come again")]
+        assert tries(world, 2) == [(2, "eventlog:2", 1, "retry", "busy, come again")]
         receiver.answering = answering(Level.RETRY)
         publisher.cycle()
         receiver.answering = answering(Level.WARNING, "nearly")
         publisher.cycle()
     assert world.counts() == {"S": 1, "W": 1}
     assert tries(world, 1, 2) == [
-        ("eventlog:2", (2,), 1, "RETRY", "busy, come again"),
-        ("eventlog:2", (2,), 2, "RETRY", "the receiver answered retry"),
-        ("eventlog:2", (2,), 3, "WARNING", "nearly"),
+        (2, "eventlog:2", 1, "retry", "busy, come again"),
+        (2, "eventlog:2", 2, "retry", "the receiver answered retry"),
+        (2, "eventlog:2", 3, "warning", "nearly"),
     ]
 
 
-def test_nothing_is_kept_of_what_went_at_once(world: World) -> None:
-    """Write no batch but that of the document, whatever its answer was."""
-    world.write(key(1, event_type=4), key(2, event_type=4))
-    world.cycle(by_name({"eventlog:2": Status(Level.ERROR, "eventlog:2", "no")}), batch_size=9)
-    assert world.counts() == {"S": 1, "E": 1}
-    assert tries(world, 1, 2) == []
-    assert [len(batch.documents()) for batch in settled(world)] == [1]
+def test_nothing_is_kept_of_a_first_success(world: World) -> None:
+    """Write no batch but that of the document, and no answer but the bad ones."""
+    world.write(*(key(number, event_type=4) for number in range(1, 5)))
+    answers = {
+        "eventlog:2": Status(Level.ERROR, "eventlog:2", "no"),
+        "eventlog:3": Status(Level.WARNING, "eventlog:3", "nearly"),
+        "eventlog:4": Status(Level.SUCCESS, "eventlog:4", "with pleasure"),
+    }
+    with world.statements() as statements:
+        world.cycle(by_name(answers), batch_size=9)
+    assert any("eventlog_try" in statement for statement in statements)
+    assert world.counts() == {"S": 2, "E": 1, "W": 1}
+    assert tries(world, 1, 2, 3, 4) == [
+        (2, "eventlog:2", 1, "error", "no"),
+        (3, "eventlog:3", 1, "warning", "nearly"),
+    ]
+    assert sorted(len(batch.documents()) for batch in settled(world)) == [0, 1]  # and that of the warning
+    world.write(key(5, event_type=4))
+    with world.statements() as statements:
+        world.cycle(Receiver())
+    assert tables_of_tries(world) == (2, 2)
+    assert not any(re.search("into .*eventlog_(try|answer)", statement) for statement in statements)
 
 
-def test_a_plain_yes_ends_the_tries_and_a_redrive_begins_others(world: World) -> None:
+def test_a_plain_yes_ends_the_tries_and_a_redrive_goes_on_with_them(world: World) -> None:
     world.user(1)
     world.write(key(1), key(1))
     receiver = Receiver(answering(Level.RETRY, "later"))
@@ -89,12 +117,13 @@ def test_a_plain_yes_ends_the_tries_and_a_redrive_begins_others(world: World) ->
         receiver.answering = lambda document: ACCEPTED
         publisher.cycle()
     assert world.counts() == {"S": 2}
-    assert [(rows, *rest) for _, rows, *rest in tries(world, 2)] == [
-        ((1, 2), 1, "RETRY", "later"),
-        ((1, 2), 2, "ERROR", "never"),
-        ((1, 2), 1, "RETRY", "later again"),
-        ((1, 2), 2, "SUCCESS", ""),
-    ]
+    for row in (1, 2):
+        assert [(number, answer, words) for _, _, number, answer, words in tries(world, row)] == [
+            (1, "retry", "later"),
+            (2, "error", "never"),
+            (3, "retry", "later again"),
+            (4, "success", ""),
+        ]
 
 
 def test_a_try_whose_answer_was_lost_is_one(world: World) -> None:
@@ -114,8 +143,8 @@ def test_a_try_whose_answer_was_lost_is_one(world: World) -> None:
     world.cycle(receiver, retry_wait=0.0)
     assert world.counts() == {"S": 1}
     assert tries(world, 1) == [
-        ("eventlog:1", (1,), 1, "RETRY", "later"),
-        ("eventlog:1", (1,), 2, "SUCCESS", "sent; its answer was lost"),
+        (1, "eventlog:1", 1, "retry", "later"),
+        (1, "eventlog:1", 2, "success", "sent; its answer was lost"),
     ]
 
 
@@ -124,7 +153,7 @@ def test_long_answers_are_kept_short_and_odd_ones_as_they_are(world: World) -> N
     world.write(key(1, event_type=4))
     world.cycle(Receiver(lambda document: Reply([Status(Level.RETRY, None, words)])))
     ((*_, kept),) = tries(world, 1)
-    assert kept == words[:999] + "…"
+    assert kept == words[:999].replace("\0", r"\x00") + "…"
 
 
 def test_many_events_with_one_answer_have_it_once(world: World) -> None:
@@ -132,7 +161,7 @@ def test_many_events_with_one_answer_have_it_once(world: World) -> None:
     world.write(*(key(number, event_type=4) for number in range(1, 41)))
     world.cycle(Receiver(lambda document: Reply([Status(Level.RETRY, None, words)])), batch_size=20)
     assert len(tries(world, *range(1, 41))) == 40
-    assert sum(batch.content.count(words) for batch in settled(world)) == 1
+    assert tables_of_tries(world) == (1, 40)
 
 
 def test_explain_shows_each_try_once_for_each_event(world: World) -> None:
@@ -158,16 +187,18 @@ def test_explain_shows_each_try_once_for_each_event(world: World) -> None:
     assert all(t["at"].startswith("20") for fact in facts for t in fact["tries"])
 
 
-def test_nothing_is_kept_where_rows_are_deleted(world: World) -> None:
+@pytest.mark.parametrize("last", [ACCEPTED, Reply([Status(Level.WARNING, None, "nearly")])])
+def test_tries_are_forgotten_with_rows_that_are_deleted(world: World, last: Reply) -> None:
     world.delete_from_log = True
     world.write(key(1, event_type=4), key(2, event_type=9))
-    receiver = Receiver(answering(Level.RETRY))
+    receiver = Receiver(answering(Level.RETRY, "later"))
     with world.publisher(receiver, retry_wait=0.0) as publisher:
         publisher.cycle()
-        receiver.answering = lambda document: ACCEPTED
+        assert tries(world, 1) == [(1, "eventlog:1", 1, "retry", "later")]
+        receiver.answering = lambda document: last
         publisher.cycle()
     assert world.counts() == {"E": 1}
-    assert (tries(world, 1), settled(world)) == ([], [])
+    assert (tables_of_tries(world), settled(world)) == ((0, 0), [])
 
 
 def test_refused_rows_are_on_record_and_no_row_of_an_event(world: World) -> None:
@@ -181,11 +212,15 @@ def test_refused_rows_are_on_record_and_no_row_of_an_event(world: World) -> None
 
 
 def test_a_purge_takes_the_tries_too(world: World) -> None:
-    world.write(key(1, event_type=4))
-    world.cycle(Receiver(answering(Level.RETRY)))
-    with world.store.admin() as admin:
-        assert not admin.forget_settled(datetime(2099, 1, 1), 10)
-    assert tries(world, 1) == []
+    world.write(key(1, event_type=4), key(2, event_type=4), key(3, event_type=4))
+    words = {number: f"no {min(number, 2)}" for number in (1, 2, 3)}
+    said = {f"eventlog:{n}": Status(Level.ERROR, f"eventlog:{n}", words[n]) for n in words}
+    world.cycle(by_name(said), batch_size=9)
+    call(world, "skip", "1", "2", "--because", "a test")
+    assert tables_of_tries(world) == (2, 3)
+    assert call(world, "purge", "--older-than", "2099-01-01 00:00:00", "--letters", "W").exit_code == 0
+    assert tries(world, 1, 2, 3) == [(3, "eventlog:3", 1, "error", "no 2")]
+    assert tables_of_tries(world) == (1, 1)
 
 
 WORDS = "no \0, nor \U0001f600"

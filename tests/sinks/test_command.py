@@ -161,4 +161,4 @@ def test_command_that_answers_to_the_first_bytes_is_asked_again(tmp_path: Path) 
 
 def test_command_that_cannot_be_started() -> None:
     replies = list(open_sink("command", {"command": "/no/such/program"}).deliver([make(1), make(2)]))
-    assert [reply.arrived for reply in replies] == [False]
+    assert [reply.arrived for reply in replies] == [False, False]

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import shutil
-from contextlib import ExitStack, closing
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from eventlog.core.state_versions import NewerState
+from eventlog.files.document_folder import read_record
 from eventlog.sinks import check_sink, open_sink
 from eventlog.sinks.files import FilesSink, FolderFailed
-from eventlog.sinks.sink import ACCEPTED
+from eventlog.sinks.sink import ACCEPTED, UNSENT
+from tests.kit.support import patient
 from tests.laws.resume.power import Disk, unsynced
 from tests.sinks.documents import make
 from tests.world.smalldisk import NoSmallDisk, small_disk
 
 pytestmark = pytest.mark.quick
 FIRST = "000000000000001-1-1.xml"
+LOT = 64  # files that are brought to disk together
+THREADS = 32  # that do it
+LARGE = range(1, 2 * LOT + 23)  # documents of a batch that are two of these lots, and a third one
 
 
 def out(folder: Path) -> list[str]:
@@ -92,6 +100,101 @@ def test_what_was_accepted_is_out_after_a_power_failure(tmp_path: Path) -> None:
         ]
 
 
+def test_a_large_batch_that_was_accepted_is_out_in_its_order_after_a_power_failure(tmp_path: Path) -> None:
+    for seed in range(4):
+        folder, disk = tmp_path / str(seed), Disk(seed)
+        FilesSink(folder).close()
+        with unsynced(disk), closing(FilesSink(folder)) as sink:
+            assert list(sink.deliver([make(number) for number in LARGE])) == [ACCEPTED] * len(LARGE)
+        disk.fail()
+        FilesSink(folder).close()
+        assert [(folder / name).read_text() for name in out(folder)] == [f"{make(n).text}\n" for n in LARGE]
+        assert numbers(folder) == [*LARGE]
+
+
+def test_files_of_a_batch_are_brought_to_disk_together_and_leave_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let syncs begin once each thread has one, and end after those of later files."""
+    fsync, ended = os.fsync, threading.Condition()
+    all_threads, syncing = threading.Barrier(THREADS), list[int]()
+
+    def sync_last_first(descriptor: int) -> None:
+        if threading.current_thread() is threading.main_thread():  # the record, and folders
+            return fsync(descriptor)
+        all_threads.wait(patient(30))
+        syncing.append(descriptor)
+        all_threads.wait(patient(30))
+        with ended:
+            assert ended.wait_for(lambda: descriptor == max(syncing), patient(30))
+            fsync(descriptor)
+            syncing.remove(descriptor)
+            ended.notify_all()
+        return None
+
+    monkeypatch.setattr(os, "fsync", sync_last_first)
+    documents = [make(number) for number in range(1, 2 * LOT + 1)]
+    with closing(FilesSink(tmp_path)) as sink:
+        assert list(sink.deliver(documents)) == [ACCEPTED] * len(documents)
+    names = [f"{number:015}-{number}-{number}" for number in range(1, 2 * LOT + 1)]
+    assert out(tmp_path) == [f"{name}.xml" for name in names]
+    assert [file.stem for file in read_record(tmp_path) or []] == names
+
+
+@pytest.mark.parametrize("bad_sync", [0, 1, LOT - 1, LOT, 2 * LOT, LARGE[-1] - 1, LARGE[-1]])
+def test_a_sync_that_fails_fails_its_lot_and_is_not_repeated(tmp_path: Path, bad_sync: int) -> None:
+    """Fail the sync of one file, or of the record; each document is out once, after a power failure, too."""
+    before = bad_sync - bad_sync % LOT if bad_sync < len(LARGE) else 0
+    disk, documents = Disk(bad_sync, bad_sync), [make(number) for number in LARGE]
+    FilesSink(tmp_path).close()
+    with unsynced(disk), closing(FilesSink(tmp_path)) as sink:
+        replies = list(sink.deliver(documents))
+        failed = replies[before]
+        assert replies == [*[ACCEPTED] * before, failed, *[UNSENT] * (len(documents) - before - 1)]
+        assert (failed.arrived, failed.fault) == (False, f"folder {tmp_path}: Input/output error")
+        assert (len(out(tmp_path)), aside(tmp_path)) == (before, ["record"])
+        assert list(sink.deliver(documents[before:])) == [ACCEPTED] * (len(LARGE) - before)
+    disk.fail()
+    FilesSink(tmp_path).close()
+    assert [(tmp_path / name).read_text() for name in out(tmp_path)] == [f"{make(n).text}\n" for n in LARGE]
+
+
+@contextmanager
+def few_descriptors() -> Iterator[None]:
+    """Let the process open ten more files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 10, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextmanager
+def few_threads() -> Iterator[None]:
+    """Let the process start ten more threads."""
+    start, allowed = threading.Thread.start, iter(range(10))
+
+    def start_some(thread: threading.Thread) -> None:
+        if next(allowed, None) is None:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start_some)
+        yield
+
+
+@pytest.mark.parametrize("few", [few_descriptors, few_threads])
+def test_a_process_that_may_do_little_at_once_writes_one_by_one(
+    tmp_path: Path, few: Callable[[], AbstractContextManager[None]]
+) -> None:
+    with closing(FilesSink(tmp_path)) as sink, few():
+        assert list(sink.deliver([make(number) for number in LARGE])) == [ACCEPTED] * len(LARGE)
+    assert numbers(tmp_path) == [*LARGE]
+    assert aside(tmp_path) == ["record"]
+
+
 def test_documents_of_a_batch_in_one_file_are_out_together_or_not_at_all(tmp_path: Path) -> None:
     sink = open_sink("files", {"files_folder": str(tmp_path), "files_per_batch": True})
     assert list(sink.deliver([make(1), make(2), make(3)])) == [ACCEPTED] * 3
@@ -134,7 +237,8 @@ def test_a_full_disk_is_reported_and_leaves_nothing_behind(tmp_path: Path, per_b
         sink = stack.enter_context(closing(FilesSink(disk.outside, per_batch=per_batch)))
         disk.fill()
         replies = list(sink.deliver([make(1), make(2)]))
-        assert [reply.arrived for reply in replies] == [False]
+        assert [reply.arrived for reply in replies] == [False, False]
+        assert replies[1] == UNSENT
         assert "No space left" in str(replies[0].fault)
         assert out(disk.outside) == []
         assert aside(disk.outside) == ["record"]
@@ -150,6 +254,9 @@ def test_no_prepared_link_is_opened(tmp_path: Path) -> None:
     prepared.symlink_to(victim)
     assert [reply.arrived for reply in sink.deliver([make(1)])] == [False]
     assert list(sink.deliver([make(1)])) == [ACCEPTED]
+    prepared.with_name("000000000000004-3-3").symlink_to(victim)
+    assert [reply.arrived for reply in sink.deliver([make(2), make(3)])] == [False, False]
+    assert list(sink.deliver([make(2), make(3)])) == [ACCEPTED, ACCEPTED]
     sink.close()
     record = tmp_path / "out" / ".eventlog" / "record"
     record.unlink()
@@ -160,15 +267,19 @@ def test_no_prepared_link_is_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("per_batch", [False, True])
-def test_of_a_batch_that_finds_no_room_some_goes_out(tmp_path: Path, *, per_batch: bool) -> None:
+@pytest.mark.parametrize("pages", [40, 90])
+def test_of_a_batch_that_finds_no_room_some_goes_out(tmp_path: Path, *, pages: int, per_batch: bool) -> None:
+    """Let the room end within the first files that are brought to disk together, or within later ones."""
     with ExitStack() as stack:
         try:
-            disk = stack.enter_context(small_disk(tmp_path / "small", 40))
+            disk = stack.enter_context(small_disk(tmp_path / "small", pages))
         except NoSmallDisk as fault:
             pytest.skip(f"no small disk can be mounted here: {fault}")
         sink = stack.enter_context(closing(FilesSink(disk.outside, per_batch=per_batch)))
-        *gone, last = sink.deliver([make(number, "x" * 3_000) for number in range(1, 100)])
+        replies = list(sink.deliver([make(number, "x" * 3_000) for number in LARGE]))
+        gone, last = replies[: replies.count(ACCEPTED)], replies[replies.count(ACCEPTED)]
         assert gone
+        assert replies[len(gone) + 1 :] == [UNSENT] * (len(LARGE) - 1 - len(gone))
         assert set(gone) == {ACCEPTED}
         assert (last.arrived, "No space left" in str(last.fault)) == (False, True)
         # the number of the batch in one file is not given again
@@ -243,7 +354,7 @@ def test_a_record_that_cannot_begin_anew_costs_nothing(
     with closing(FilesSink(tmp_path)) as sink:
         list(sink.deliver([make(1)]))
         (tmp_path / ".eventlog" / "number").mkdir()
-        assert [reply.arrived for reply in sink.deliver([make(2), make(3)])] == [False]
+        assert [reply.arrived for reply in sink.deliver([make(2), make(3)])] == [False, False]
         assert aside(tmp_path) == ["number", "record"]
         assert sink.knows("1-1")
         (tmp_path / ".eventlog" / "number").rmdir()
@@ -255,12 +366,12 @@ def test_a_record_that_cannot_begin_anew_costs_nothing(
 def test_a_document_without_its_place_stays_on_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(path: Path, target: Path) -> Path:
+    def fail(path: str, target: str) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr("eventlog.sinks.files._LONGEST_RECORD", 1)
     with closing(FilesSink(tmp_path)) as sink, monkeypatch.context() as patched:
-        patched.setattr(Path, "rename", fail)
+        patched.setattr(os, "rename", fail)
         for number in (1, 2):  # the second would begin the record anew
             assert [reply.arrived for reply in sink.deliver([make(number)])] == [False]
         with pytest.raises(FolderFailed):

@@ -62,7 +62,7 @@ ENDLESS = {
     "garbage": (b"g" * 60_000 + b"\r\n\r\n", b"", "ggg"),
     "a reason": (b"HTTP/1.1 500 " + b"r" * 60_000 + b"\r\nContent-Length: 0\r\n\r\n", b"", "500 rrr"),
     "no HTTP": (b"", b"\x00\xff garbage\r\n\r\n", "garbage"),
-    "two lengths": (OK + b"Content-Length: 1, 2\r\n\r\n", b" ", "multiple unmatching values"),
+    "two lengths": (OK + b"Content-Length: 1, 2\r\n\r\n", b" ", "different values: 1, 2"),
 }
 
 

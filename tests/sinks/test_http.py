@@ -46,6 +46,30 @@ def test_http_posts_documents_and_reads_answers() -> None:
     assert seen[1][3] == "<ü/>".encode()
 
 
+def _raw(content: bytes) -> Answering:
+    """Return what sends an answer of these headers and this body, and ends the connection."""
+
+    def answer(handler: Any) -> None:
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\n" + content)
+        handler.close_connection = True
+
+    return answer
+
+
+@pytest.mark.parametrize("between", [b", ", b"\r\nContent-Length: "])
+def test_http_an_answer_may_have_its_length_twice(between: bytes) -> None:
+    """The connection stays open, so that only the length shows where the answer ends."""
+    length = b"%d" % len(OUTPUT)
+
+    def answer(handler: Any) -> None:
+        handler.wfile.write(
+            b"HTTP/1.1 200 OK\r\nContent-Length: " + length + between + length + b"\r\n\r\n" + OUTPUT
+        )
+
+    (reply,) = post(answer)
+    assert reply.statuses[0].level is Level.WARNING
+
+
 @pytest.mark.parametrize(
     ("answering", "reason"),
     [
@@ -55,6 +79,10 @@ def test_http_posts_documents_and_reads_answers() -> None:
         (say(200, b"<html/>"), "no nds document"),
         (say(200, b'<!DOCTYPE nds [<!ENTITY a "b">]><nds><output/></nds>'), "document type"),
         (say(200, OUTPUT[:20], length=len(OUTPUT)), "IncompleteRead"),
+        pytest.param(say(200, OUTPUT, length=1000), "IncompleteRead", id="cut after an answer"),
+        (_raw(b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b" % (len(OUTPUT), OUTPUT)), "IncompleteRead"),
+        (_raw(b"Content-Length: %d, 9999\r\n\r\n%b" % (len(OUTPUT), OUTPUT)), "different values"),
+        (_raw(b"Content-Length: %d\r\nContent-Length: 1\r\n\r\n%b" % (len(OUTPUT), OUTPUT)), "different"),
         (say(302, b"", ("Location", "http://elsewhere/")), "302 Found; redirects are not followed"),
         (say(400, OUTPUT), "400"),
         (say(500), "500"),
@@ -130,12 +158,12 @@ def test_http_a_dripping_handshake_ends_in_time() -> None:
     assert "no connection within 0.3 seconds" in str(reply.fault)
 
 
-def test_http_where_nobody_listens_the_first_document_is_the_last() -> None:
+def test_http_where_nobody_listens_nothing_arrives() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/"
     replies = list(open_sink("http", {"http_url": url}).deliver([make(1), make(2)]))
-    assert [reply.arrived for reply in replies] == [False]
+    assert [reply.arrived for reply in replies] == [False, False]
 
 
 def test_http_connects_again_where_the_receiver_has_hung_up_between() -> None:

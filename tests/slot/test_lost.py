@@ -134,6 +134,27 @@ def test_a_truncated_table_is_reported_until_it_is_compared(world: SlotWorld) ->
     assert copy.rows == rows_of(world)
 
 
+def test_a_truncated_child_is_reported_of_its_parent_until_that_is_compared(world: SlotWorld) -> None:
+    world.run(
+        "create table phone (idu integer references usr, number text)",
+        "alter table phone replica identity full",
+    )
+    world.fill("usr phone")
+    copy = Copy()
+    world.run("insert into usr values (1, 'Jack'), (2, 'Jane')", "insert into phone values (1, '5')")
+    once(world, copy, "usr phone")
+    assert copy.rows["idu=1"]["phone.number"] == "5"
+    world.run("truncate phone")
+    once(world, copy, "usr phone")
+    assert "a child of it was truncated" in world.gaps()["public.usr"]
+    settings = {"EVENTLOG_PUBLICATION_MODE": "slot", "EVENTLOG_SYNC_TABLES": "usr phone"}
+    done = call(world, "resync", "usr", "--compare", **settings)
+    assert done.exit_code == 0, done.output
+    once(world, copy, "usr phone")
+    assert "phone.number" not in copy.rows["idu=1"]
+    assert world.gaps() == {}
+
+
 def test_a_table_that_is_truncated_again_is_reported_again(world: SlotWorld) -> None:
     copy = publish(world)
     with life(world, copy) as publisher:

@@ -196,7 +196,7 @@ def test_a_state_in_addition_to_triggers_is_not_that_of_a_publisher(world: SlotW
     track(world.engine, world.log, "usr", Choice())
     world.user(1)
     assert call(world, "resync", "usr", "--compare").exit_code == 0
-    untrack(world.engine, world.log, "usr")
+    untrack(world.engine, world.log, "usr", discard=True)
     with comparing(world, Copy()) as publisher:
         assert [publisher.cycle(), publisher.cycle()] == [1, 0]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.audit.audit_report import AuditReport
-from eventlog.audit.delivered import DocumentFiles
+from eventlog.audit.delivered import DeliveredDocument, DocumentFiles
 from eventlog.audit.laws import Arrivals, judge
 from eventlog.audit.on_record import read_log
 from eventlog.opening.config import Config
@@ -161,13 +162,15 @@ def documents(folder: Path) -> list[str]:
     return lines(folder)
 
 
-def audit(store: Store, folder: Path) -> tuple[list[str], int]:
-    """Return what the receipt has against what a backlog wrote, and how many events it does not judge."""
+def audit(store: Store, folder: Path, before: Sequence[DeliveredDocument] = ()) -> tuple[list[str], int]:
+    """Return what the receipt has against what a backlog wrote after these documents, and how many events it
+    does not judge.
+    """
     with store.snapshot() as snapshot:
         log = read_log(snapshot)
     arrivals, report, delivered = Arrivals(log), AuditReport(), DocumentFiles(folder / "documents")
     delivered.mark()
-    for _ in arrivals.add(delivered.documents()):
+    for _ in arrivals.add(chain(before, delivered.documents())):
         pass
     judge(log, arrivals, report, "eventlog", lambda ids: {})
     return [breach.words.partition(":")[0] for breach in report.first_breaches.values()], report.not_judged

@@ -138,7 +138,7 @@ def put(folder: Path, bucket: str) -> None:
 
 
 def command(folder: Path, packed: Path, bucket: str) -> Sequence[str]:
-    """Return the backlog, as docs/convert/spark.md gives it."""
+    """Return the backlog, as docs/convert/clusters.md gives it."""
     (folder / "tables.toml").write_text(TABLES, "utf-8")
     conf = storage.conf() | {
         "spark.archives": f"{packed}#env",

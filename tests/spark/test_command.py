@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from eventlog_spark.session import NoJava, find_java, version
+from eventlog_spark.session import find_java
 
+from eventlog.java import NoJava, version
 from tests.kit.databases import Database
 from tests.kit.support import patient
 from tests.spark.helpers import TABLES
@@ -104,11 +105,11 @@ def test_a_live_log_is_read_with_the_settings_of_its_publisher(postgres: Databas
     engine.dispose()
 
 
-@pytest.mark.long
-def test_misuse_is_one_sentence(tmp_path: Path) -> None:
-    done = command("--from", "log", "--to", "xds", "-o", tmp_path / "out", tmp_path / "none.csv")
+def test_a_file_that_is_not_there_is_named_before_spark_starts(tmp_path: Path) -> None:
+    words = ("--from", "log", "--to", "xds", "--master", "none://such", "-o", tmp_path / "out")
+    done = command(*words, tmp_path / "none.csv")
     assert done.returncode == 2
-    assert done.stderr.endswith("none.csv: no such file, and no files in or under it\n")
+    assert done.stderr == f"eventlog: {tmp_path}/none.csv: no such file, and no files in or under it\n"
     assert not (tmp_path / "out").exists()
 
 

@@ -16,8 +16,16 @@ from tests.kit.installed import ROOT
 from tests.kit.support import patient
 from tests.spark.helpers import by_object, converted, job, lines, write_log
 from tests.spark.test_failures import ROWS
+from tests.spark.test_refused import refused_by_convert, refused_by_spark
 
-pytestmark = pytest.mark.long
+pytest.importorskip("pyspark", reason="Spark is not installed")
+
+from eventlog_spark.spark_versions import VERSION
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(VERSION.first < (4, 0), reason="PySpark 3.5 has no server of Spark Connect"),
+]
 
 CLIENT = """
 import json, sys
@@ -36,15 +44,17 @@ made = eventlog_spark.documents(rows, tablesfile.read(TABLES), current={"usr": u
 found = made.where("refused is null").orderBy("order").collect()
 changes = eventlog_spark.changes(rows, tables=tablesfile.read(TABLES), current={"usr": usr}, typed="usr")
 keys = rows.select(eventlog_spark.table_key("table_key").alias("key")).select("key.idu").distinct().count()
-run(spark, Backlog(job([Path(log)], Path(output), [("usr", current)]), CLOCK))
-print(json.dumps([[row.document for row in found], changes.count(), keys]))
+said = []
+run(spark, Backlog(job([Path(log)], Path(output), [("usr", current)]), CLOCK), said.append)
+print(json.dumps([[row.document for row in found], changes.count(), keys, said]))
 """
 
 
 def test_a_client_without_a_jvm(tmp_path: Path) -> None:
     pytest.importorskip("grpc", reason="pyspark[connect] is not installed")
     rows = [(*row[:2], 6 if row[0] % 40 == 0 else row[2], *row[3:]) for row in ROWS]
-    log = write_log(tmp_path / "log.parquet", rows)
+    bad = [(n, "N", 2, rows[0][3], None, "none", "id=1", "x", "a", "b") for n in (400, 401)]
+    log = write_log(tmp_path / "log.parquet", [*rows, *bad])
     usr = {"idu": [0, 40], "fname": ["Jack", "Ann"], "lname": [None, "Doe"]}
     none = {name: [None, None] for name in ("photo", "born", "on", "age", "usr_phone.no")}
     types = {"idu": pa.int32()}
@@ -63,8 +73,12 @@ def test_a_client_without_a_jvm(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    documents, changes, keys = json.loads(done.stdout.splitlines()[-1])
+    documents, changes, keys, said = json.loads(done.stdout.splitlines()[-1])
     expected, _ = converted(job([log], tmp_path / "expected", named))
+    assert any("--partitions sets how many tasks fold" in sentence for sentence in said)
+    refused = refused_by_convert(job([log], tmp_path / "expected", named))
+    assert refused_by_spark(tmp_path / "out") == refused
+    assert len(refused) == len(bad)
     assert documents == expected
     assert by_object(lines(tmp_path / "out"), rows) == by_object(expected, rows)
-    assert (changes, keys) == (len(expected), 50)
+    assert (changes, keys) == (len(expected) + len(bad), 51)

@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,13 +14,14 @@ import pyarrow as pa
 import pytest
 from eventlog_spark import fold, packing
 from eventlog_spark.current_rows import current_row
-from eventlog_spark.fold import BRIEF, FOLDED, FoldOutput, FoldToDocuments, FoldToRows
+from eventlog_spark.fold import BRIEF, FOLDED, FoldToDocuments, FoldToRows
 from eventlog_spark.log_rows import LogReading, unreadable
-from eventlog_spark.packing import Packing, by_key, by_object
+from eventlog_spark.packing import Exchange, FileBytes, Packing, RowFeed, ShareTooLarge, by_key, by_object
 from eventlog_spark.result_rows import Documents
 from eventlog_spark.shuffle import CURRENT, LOG
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import functions as f
 
 from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError
@@ -154,9 +156,8 @@ def test_the_rows_are_those_of_the_plain_fold(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fold, "_PORTION", size)
         assert run_task(FoldToDocuments(reading, form), rows, size) == expected
-    assert run_task(FoldToDocuments(reading, form, FoldOutput.REFUSED), rows, size) == ([], expected[1])
     documents = [dict(row) for row in expected[0]]
-    task = FoldToDocuments(reading, form, FoldOutput.BRIEF)
+    task = FoldToDocuments(reading, form, brief=True)
     brief = [row for batch in task(packed(task, rows, size)) for row in batch.to_pylist()]
     lines = [line for row in brief if row["refused"] is None for line in row["document"].split("\n")]
     assert sorted(lines) == sorted(row["document"] for row in documents)
@@ -193,7 +194,7 @@ def test_rows_of_many_lines_are_cut_between_documents(monkeypatch: pytest.Monkey
     reading = LogReading(CATALOGUE, Rules(), TIME, None, frozenset())
     form = Documents(CATALOGUE, XdsSettings())
     documents, _ = run_task(FoldToDocuments(reading, form), rows, 99)
-    task = FoldToDocuments(reading, form, FoldOutput.BRIEF)
+    task = FoldToDocuments(reading, form, brief=True)
     pieces = [batch.column("document")[0].as_py() for batch in task(packed(task, rows, 99))]
     assert len(pieces) > 20
     assert sorted("\n".join(pieces).split("\n")) == sorted(dict(row)["document"] for row in documents)
@@ -215,6 +216,47 @@ def test_rows_that_memory_cannot_hold_together_are_reported(monkeypatch: pytest.
     reading = LogReading(CATALOGUE, Rules(), TIME, None, frozenset())
     with pytest.raises(ObjectTooLarge, match="rows that belong together"):
         run_task(FoldToDocuments(reading, Documents(CATALOGUE, XdsSettings())), rows, 10)
+
+
+def test_a_share_of_many_objects_that_memory_cannot_hold_is_no_large_object(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(packing, "MAX_SHARE_BYTES", 1000)
+    rows = read([(n, "N", 2, TIME, None, "usr", f"idu={n}", "fname", "a", "b" * 200) for n in range(1, 99)])
+    reading = LogReading(CATALOGUE, Rules(), TIME, None, frozenset())
+    with pytest.raises(ShareTooLarge, match=r"rows of \d objects, .*: use more --partitions"):
+        run_task(FoldToDocuments(reading, Documents(CATALOGUE, XdsSettings())), rows, 10)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "size", "shares"),
+    [
+        (None, 1 << 30, (1024, 1)),
+        (None, 1 << 40, (8192, 1)),
+        (200, 1 << 40, (8200, 41)),
+        (2, 1 << 20, (256, 128)),
+        (0, 1 << 10, (256, 256)),
+    ],
+)
+def test_shares_follow_the_bytes_of_files_whatever_the_session_says(
+    spark: Any, tasks: int | None, size: int, shares: tuple[int, int]
+) -> None:
+    feeds = [RowFeed(spark.range(1), iter)]
+    exchange = Exchange.of(feeds, tasks, FileBytes(1 << 40, size))
+    assert exchange.tasks == tasks
+    assert exchange.shares == shares
+
+
+def test_shares_follow_what_a_data_frame_reads(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Expect ten times its files, and not the product by which Spark estimates a join."""
+    spark.range(1000).write.parquet(str(tmp_path / "log"))
+    size = sum(path.stat().st_size for path in tmp_path.glob("log/part-*"))
+    monkeypatch.setattr(packing, "_SHARE_BYTES", 1)
+    frame = spark.read.parquet(str(tmp_path / "log"))
+    joined = frame.join(frame.withColumnRenamed("id", "other"), f.col("id") == f.col("other"))
+    assert Exchange.of([RowFeed(joined, iter)], 2).shares == (2 * 10 * size, 10 * size)
 
 
 @pytest.mark.parametrize("limit", [("_ROWS", 10), ("_BYTES", 1000)])

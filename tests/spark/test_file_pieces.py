@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from eventlog_spark import pieces
+from eventlog_spark import inputs, pieces
 from eventlog_spark.backlog import Backlog, run
-from eventlog_spark.inputs import find_files
+from eventlog_spark.batches import answer, answers_of, task_number
+from eventlog_spark.inputs import FilePiece, InputFile, find_files
 
 from eventlog.core.formats import Shape
 from eventlog.files.limits import LIMITS
-from eventlog.transfer.log_files.by_column import pieces as cutter
 from tests.spark.helpers import (
     CLOCK,
     backlogged,
@@ -41,7 +41,6 @@ BAD = (400, "N", 9, "2025-03-23 10:57:19", None, "usr", "idu=1", "fname", "a", "
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let pieces be of some rows."""
-    monkeypatch.setattr(cutter, "BLOCK", 512)
     monkeypatch.setattr(pieces, "BLOCK", 512)
     monkeypatch.setattr(pieces, "_WORTH", 4096)
 
@@ -149,3 +148,16 @@ def test_a_job_begins_again_only_if_record_ids_repeat_or_are_scattered(
     repeats = count - len({*record_ids})
     assert result.refused == 2 * repeats
     assert len(lines(tmp_path / "out")) == result.documents
+
+
+@pytest.mark.parametrize("in_plan", [0, 1 << 14])
+def test_a_task_has_its_own_pieces_only(spark: Any, monkeypatch: pytest.MonkeyPatch, in_plan: int) -> None:
+    monkeypatch.setattr(inputs, "_IN_PLAN", in_plan)
+
+    def name_pieces(number: int, opened: inputs.Opened) -> Iterator[pa.RecordBatch]:
+        yield answer([(number, task_number(), piece.file.name, piece.fact) for piece, _ in opened])
+
+    parts = [FilePiece(InputFile(f"{n}.csv", f"/{n}.csv", "csv", 9), fact=n) for n in range(300)]
+    few, many = (pieces.tasks_of(spark, parts[:count], name_pieces) for count in (5, 300))
+    assert answers_of(*few) == [[(n, n, f"{n}.csv", n)] for n in range(5)]
+    assert few.task == many.task

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark import live_log
 from eventlog_spark.backlog import OutputFolder
 
+from eventlog.publisher import backlog_rows
 from eventlog.sql.log.leader_transaction import NO_PRECONDITION, LeaderTransaction, Precondition
 from eventlog.sql.log.store import Store
 from tests.kit.databases import Database
@@ -38,7 +38,7 @@ DYING = """
 import os, signal, sys
 from contextlib import contextmanager
 from pathlib import Path
-from eventlog_spark import live_log
+from eventlog.publisher import backlog_rows
 from eventlog_spark.session import start
 from eventlog.sql.connect import connect, dialect_at
 from eventlog.sql.log.store import Store
@@ -56,7 +56,7 @@ class Dying(Store):
             if self.works == 5:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-live_log._CHUNK = 4
+backlog_rows._CHUNK = 4
 engine = connect(sys.stdin.read())
 store = Dying(engine, log_of(engine, dialect_at(engine)))
 spark = start("local[1]", {"spark.sql.shuffle.partitions": "2"})
@@ -104,7 +104,7 @@ def test_a_run_that_died_in_a_transaction_is_ended_by_the_next(
     committed: bool,
 ) -> None:
     """The tables, the record, five parts of the rows, the batch."""
-    monkeypatch.setattr(live_log, "_CHUNK", 4)
+    monkeypatch.setattr(backlog_rows, "_CHUNK", 4)
     store = make_store(postgres.engine(), postgres.dialect)
     dying = Dying(store.engine, store.log)
     dying.last, dying.committed = last, committed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import re
 from base64 import b64encode
@@ -303,10 +304,8 @@ def source_frame(spark: Any, path: Path, source: str) -> tuple[Any, str]:
     with path.open("rb") as file:
         columns, rows = csv.read(file, path.name)
         cells = [row.cells for row in rows if not isinstance(row, eventlog.Refused)]
-    table = pa.table(
-        [pa.array(column, pa.string()) for column in zip(*cells, strict=True)], names=list(columns)
-    )
-    return spark.createDataFrame(table).orderBy(f.rand(7)), path.stem
+    types = ", ".join(f"`{name}` string" for name in columns)
+    return spark.createDataFrame(cells, types).orderBy(f.rand(7)), path.stem
 
 
 def test_a_queue_without_addresses_is_read_by_its_dates(spark: Any) -> None:
@@ -348,6 +347,28 @@ def test_messages_of_debezium_are_read_with_their_tombstones(spark: Any) -> None
     ]
 
 
+def test_messages_of_debezium_are_read_by_topic_and_partition(spark: Any) -> None:
+    kafka = "key string, value string, topic string, partition int, offset long"
+    source = {"connector": "postgresql", "schema": "own", "table": "usr"}
+    rows: list[tuple[str, str | None, str, int, int]] = []
+    for at, offset in itertools.product(range(6), range(1, 9)):
+        row = {"op": "c", "after": {"idu": at, "fname": str(offset)}, "source": source}
+        rows.append((f'{{"idu":{at}}}', json.dumps(row), f"db.own.{at % 2}", at // 2, offset))
+    rows += [(f'{{"idu":{at}}}', None, f"db.own.{at % 2}", at // 2, 9) for at in range(6)]
+    frame = spark.createDataFrame(rows[::-1], kafka)
+    alone, shared = (
+        eventlog_spark.changes(frame, "debezium", partitions=tasks).orderBy("order").collect()
+        for tasks in (None, 3)
+    )
+    by_object = [
+        [[row.change for row in changes if f'"idu":{at}' in row.change] for at in range(6)]
+        for changes in (alone, shared)
+    ]
+    assert by_object[0] == by_object[1]
+    assert [len(changes) for changes in by_object[0]] == [9] * 6
+    assert len({int(row.order) >> 33 for row in shared}) > len({int(row.order) >> 33 for row in alone}) == 1
+
+
 @pytest.mark.long
 def test_tables_may_be_described_where_they_are_used(spark: Any, tmp_path: Path) -> None:
     file, log, usr = tmp_path / "tables.toml", frame(spark, []), current_frames(spark)["usr"]
@@ -364,12 +385,24 @@ def test_tables_may_be_described_where_they_are_used(spark: Any, tmp_path: Path)
 
 def test_misuse_is_reported_at_once(spark: Any) -> None:
     log = frame(spark, [])
+    pandas_frame = pa.table({"record_id": [1]}).to_pandas()
     wrongs: list[tuple[Callable[[], object], str]] = [
         (lambda: eventlog_spark.documents(log, CATALOGUE, batch_size=2), "one event"),
         (lambda: eventlog_spark.documents(log, CATALOGUE, no_such=1), "unknown setting"),
         (lambda: eventlog_spark.documents(log, 5), "write the name of a tables file"),  # type: ignore[arg-type]
         (lambda: eventlog_spark.documents(log.drop("old_value"), CATALOGUE), "lacks the column old_value"),
         (lambda: eventlog_spark.changes(log, "xml"), "unknown source"),
+        *(
+            (call, "this is a pandas.DataFrame; make a DataFrame of Spark with spark.createDataFrame")
+            for call in (
+                lambda: eventlog_spark.log(pandas_frame, CATALOGUE),
+                lambda: eventlog_spark.current(pandas_frame, CATALOGUE, "usr"),
+                lambda: eventlog_spark.documents(pandas_frame, CATALOGUE),
+                lambda: eventlog_spark.documents(log, CATALOGUE, current={"usr": pandas_frame}),
+                lambda: eventlog_spark.changes(pandas_frame, "qlik-table"),
+                lambda: eventlog_spark.changes({"usr__ct": pandas_frame}, "qlik-table", partitions=2),
+            )
+        ),
         (lambda: eventlog_spark.changes(log, "gbase"), "no column content"),
         (lambda: eventlog_spark.changes(log, "linter", unique=True), "are of a log"),
     ]

@@ -16,6 +16,7 @@ from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.fold import Fate
 from eventlog.opening.config import Config
 from eventlog.operate.account import read_accounts
+from eventlog.publisher import backlog_copy, backlog_rows
 from eventlog.sql.log.store import Store
 from tests.kit.databases import own_ids
 from tests.kit.logs import Crash, Receiver, crash
@@ -42,8 +43,8 @@ pytestmark = pytest.mark.quick
 def test_a_live_log_gives_what_the_publisher_gives(
     spark: Any, store: Store, tmp_path: Path, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for size in ("_COPIED", "_RECORDED", "CHUNK"):
-        monkeypatch.setattr(live_log, size, 4)
+    for module, size in ((live_log, "_COPIED"), (backlog_copy, "CHUNK"), (backlog_rows, "_RECORDED")):
+        monkeypatch.setattr(module, size, 4)
     out = tmp_path / "out"
     expected = published(store)
     result = backlog(spark, store, out, lambda: write(store, ROWS[:3]), finish=True, order=order)
@@ -86,7 +87,7 @@ def corrupt(out: Path, before: bytes, after: bytes) -> None:
 def test_loopback_rows_are_finished_as_a_publisher_does(
     spark: Any, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deletes: bool
 ) -> None:
-    monkeypatch.setattr(live_log, "_CHUNK", 2)
+    monkeypatch.setattr(backlog_rows, "_CHUNK", 2)
     rows = "(event_type, table_name, table_key, perpetrator) values"
     with store.engine.begin() as connection:
         connection.execute(text("update eventlog set status = 'S'"))

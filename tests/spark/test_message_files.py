@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +16,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import eventlog
+from eventlog.core import tablesfile
 from eventlog.core.change import Change, Field, Op
-from eventlog.transfer.log_files.by_column import pieces as cutter
+from tests.formats.qlik import test_event_ids as ids
 from tests.formats.qlik import test_ordinals as ordinals
 from tests.kit.tiers import drawn
 from tests.spark.helpers import CLOCK, job, lines
 from tests.spark.test_message_frames import eventlog_until
 from tests.spark.test_parity import SLOW
-from tests.spark.test_sequence import Sent, check_command, job_of, sent, write_messages
+from tests.spark.test_sequence import Sent, check_command, converted, job_of, sent, write_messages
 
 pytestmark = pytest.mark.quick
 _NUMBERS = itertools.count()
@@ -31,8 +34,7 @@ BEGINS_AGAIN = "a malformed record hides where the others end: one task reads ea
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let pieces be of one message or two."""
-    for module in (cutter, pieces):
-        monkeypatch.setattr(module, "BLOCK", 256)
+    monkeypatch.setattr(pieces, "BLOCK", 256)
     monkeypatch.setattr(pieces, "_WORTH", 512)
 
 
@@ -86,6 +88,31 @@ def test_many_tasks_read_messages_under_the_metadata_that_convert_takes(spark: A
     missing.write_bytes(b"no gzip")
     reports = check_command(spark, job_of(tmp_path, "qlik-message", [*inputs, missing]), 3)
     assert BEGINS_AGAIN not in reports
+
+
+@pytest.mark.slow("two jobs of Spark")
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize(("order", "target"), [("sequence", "xds"), ("as-is", "changes")])
+def test_tasks_give_loaded_rows_and_key_changes_the_event_ids_of_convert(
+    spark: Any, tmp_path: Path, order: str, target: str
+) -> None:
+    """Read three files with rows of a full load, and a key change as two messages, in many tasks."""
+    inputs = [tmp_path / str(number) / "usr.jsonl" for number in range(3)]
+    for number, path in enumerate(inputs):
+        rows = [{"id": 10 * number + n, "name": "Jack"} for n in range(6)]
+        sent = [ids.message("REFRESH", None, row, None) for row in rows]
+        sent.append(ids.message("DELETE", number + 1, rows[0], "01"))
+        sent.append(ids.message("INSERT", number + 1, {"id": 100 + number, "name": "Jack"}, "03"))
+        path.parent.mkdir()
+        path.write_text("".join(sent))
+    conversion = job_of(tmp_path, "qlik-message", inputs, target, batch_size=1, order=order)
+    conversion = replace(conversion, tables=tablesfile.read(ids.TABLES))
+    expected = converted(conversion).records
+    conversion = replace(conversion, output=str(tmp_path / "spark"))
+    run(spark, Backlog(conversion, CLOCK, order, partitions=4), print)
+    assert sorted(lines(tmp_path / "spark")) == sorted(expected)
+    named = re.findall(r' event-id="(.*?)"|"event_part":(2)', "".join(expected))
+    assert len({*named}) == (24 if target == "xds" else 1)
 
 
 @pytest.mark.long

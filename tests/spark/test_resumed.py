@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark import live_log
 
+from eventlog.publisher import backlog_rows
 from eventlog.transfer.loop import RunLength
 from eventlog.transfer.report import Report
 from tests.kit.databases import Database
@@ -67,7 +67,7 @@ class Backlog:
 def test_a_backlog_that_is_stopped_anywhere_is_ended_by_the_next(
     spark: Any, postgres: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sample: Sample
 ) -> None:
-    monkeypatch.setattr(live_log, "_CHUNK", 4)
+    monkeypatch.setattr(backlog_rows, "_CHUNK", 4)
     place = Place(postgres)
     sample.check(Reference(lambda folder: Backlog(folder, place, spark), tmp_path))
     place.engine.dispose()

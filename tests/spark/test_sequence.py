@@ -28,7 +28,6 @@ from eventlog.core.tables import Tables
 from eventlog.formats.qlik.mask import WrongMaskOrder
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
-from eventlog.transfer.log_files.by_column import pieces as cutter
 from eventlog.transfer.report import Report
 from tests.kit.tiers import drawn
 from tests.spark.helpers import CLOCK, refused_in
@@ -224,8 +223,7 @@ def test_misuse_of_data_frames_is_reported_at_once(spark: Any) -> None:
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let pieces be of some rows."""
-    for module in (cutter, pieces):
-        monkeypatch.setattr(module, "BLOCK", 256)
+    monkeypatch.setattr(pieces, "BLOCK", 256)
     monkeypatch.setattr(pieces, "_WORTH", 512)
 
 

@@ -177,11 +177,10 @@ from eventlog_spark import pieces
 from eventlog_spark.backlog import Backlog, run
 from eventlog_spark.session import start
 from eventlog.core.tables import Tables
-from eventlog.transfer.log_files.by_column import pieces as cutter
 from tests.kit import storage
 from tests.spark.helpers import CLOCK, job
 
-cutter.BLOCK = pieces.BLOCK = 512
+pieces.BLOCK = 512
 pieces._WORTH = 6000
 place, out = sys.argv[1:]
 spark = start("local[2]", storage.conf() | {"spark.sql.shuffle.partitions": "3"})

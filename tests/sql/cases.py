@@ -70,6 +70,7 @@ def _choice(words: str = "") -> Choice:
     return Choice(
         insert=int(value_of_flag.get("--insert", 5)),
         update=int(value_of_flag.get("--update", 6)),
+        delete=None if value_of_flag.get("--delete") == "off" else 4,
         children=tuple(filter(None, [value_of_flag.get("--child")])),
         without=tuple(filter(None, [value_of_flag.get("--without")])),
     )

@@ -121,7 +121,13 @@ def test_no_name_leaves_its_quotes(names: Names, pg: Tracked, postgres: Database
     )
     pg.run(names.fill("insert into {schema}.{child} values (1, 'x', 'w')"))
     pg.run(names.fill("update {schema}.{table} set {column} = 'u', {key} = {key} || 'z' where {key} = 'y'"))
-    assert [row.column for row in pg.logged()] == ["e", f"{plain['child']}.{column}", None, column, "e"]
+    attribute = f"{plain['child']}.{column}"
+    assert [row.column for row in pg.logged()] == ["e", attribute, None, column, "e"]
+    assert pg.after(names.fill("truncate {schema}.{child}")) == [
+        Logged(2, f"k=1+{plain['key']}=x", attribute, "w", None)
+    ]
+    locked = pg.after(names.fill("begin; lock table {schema}.{table}; truncate {schema}.{child}; commit"))
+    assert {(row.type, row.column) for row in locked} == {(8, attribute)}
     assert pg.after(
         names.fill("insert into {schema}.{whole} values (1, 'v')"),
         names.fill("truncate {schema}.{partition}"),

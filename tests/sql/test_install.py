@@ -95,7 +95,7 @@ def test_the_status_of_a_log_that_had_none_names_no_leader(engine: Engine, datab
     migrate.install(engine, log := Log(database.dialect))
     environment = {"EVENTLOG_URL": database.address, "EVENTLOG_LOG_TABLE": log.table}
     shown = CliRunner().invoke(cli, ["status"], env=environment).output
-    assert re.findall("^leader +(.*)", shown, re.MULTILINE) == ["none yet"]
+    assert re.findall("^publisher +(.*)", shown, re.MULTILINE) == ["none yet"]
 
 
 def test_names_of_the_users_own(engine: Engine, database: Database) -> None:

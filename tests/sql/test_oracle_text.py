@@ -50,7 +50,7 @@ lead next_retry note rename_retry retries retries_of spelled_by_id spellings_of 
 backlog pending_count pause pending_bytes pending_sizes purge sizes_by_id failed_together relatives retype
 lock_state finish_range remove_range held record_cycle record_heartbeat remember remembered remove
 renew resume row_facts resync_advance resync_begin resync_forget resync_found rows_by_id rows_about settle
-skip state unpublished check_ids pending_among
+skip state unpublished check_ids pending_among log_lockers touch_log tried_after
 """
 UNKNOWN_TO_THE_PARSER = {
     "offset :skip rows ": "",  # the row limiting clause without its offset, it knows

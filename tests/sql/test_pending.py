@@ -14,11 +14,12 @@ from sqlalchemy import text
 from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
 from eventlog.sql.log import pending
+from eventlog.sql.log.log_admin import LogInUse
 from eventlog.sql.log.pending import PickUpFilter
 from eventlog.sql.log.snapshot import Fates
 from eventlog.sql.log.store import Store
 from eventlog.sql.schema import migrate
-from eventlog.sql.schema.migrate import LogInUse
+from eventlog.sql.schema.migrate import LogLed
 from tests.kit.databases import own_ids
 from tests.kit.logs import leading
 
@@ -165,12 +166,17 @@ def look_after(store: Store, skipped: set[int], faults: list[EventlogError]) -> 
         faults.append(fault)
 
 
-def test_a_log_is_taken_away_unasked_once_every_row_has_its_letter(store: Store, epoch: int) -> None:
+def test_a_log_is_taken_away_unasked_once_every_row_has_its_letter_and_no_publisher_leads(
+    store: Store,
+) -> None:
     write(store, [1, 2, 3])
-    with store.as_leader(epoch) as work:
-        work.finish({Letter.SUCCESS: [1, 2]})
+    with leading(store) as epoch:
+        with store.as_leader(epoch) as work:
+            work.finish({Letter.SUCCESS: [1, 2]})
+        with pytest.raises(LogLed, match=r"is not uninstalled while a publisher runs \(.*\d+.*\): stop it"):
+            migrate.uninstall(store.engine, store.log, discard=True)
     with pytest.raises(LogInUse, match="1 row"):
         migrate.uninstall(store.engine, store.log)
-    with store.as_leader(epoch) as work:
+    with leading(store) as epoch, store.as_leader(epoch) as work:
         work.finish({Letter.WARNING: [3]})
     assert migrate.uninstall(store.engine, store.log)

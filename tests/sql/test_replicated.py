@@ -137,12 +137,20 @@ def test_children_and_partitions_are_logged(replication: Replication) -> None:
         "insert into phone values (1, 1, '11')",
         "update phone set phoneno = '12'",
         "delete from phone",
+        "insert into phone values (2, 1, '21')",
+        "truncate phone",
+        "insert into phone values (3, 1, '31')",
+        "truncate usr, phone",
     )
     assert copy.logged() == [
         Logged(5, "idu=1"),
         Logged(2, "idu=1", "phone.phoneno", None, "11"),
         Logged(2, "idu=1", "phone.phoneno", "11", "12"),
         Logged(2, "idu=1", "phone.phoneno", "12", None),
+        Logged(2, "idu=1", "phone.phoneno", None, "21"),
+        Logged(2, "idu=1", "phone.phoneno", "21", None),
+        Logged(2, "idu=1", "phone.phoneno", None, "31"),
+        Logged(4, "idu=1"),
     ]
     replication.run("insert into p values (1, 'a')", "update p set k = 11", "truncate p")
     assert copy.logged() == [

@@ -245,7 +245,7 @@ def test_a_user_that_may_not_install_is_referred_to_the_script(house: House) -> 
 def test_a_user_without_rights_on_a_log_learns_who_has_them(house: House, owner: URL, app: URL) -> None:
     table = house.named("app.usr")
     environment = {"EVENTLOG_URL": app.render_as_string(False), "EVENTLOG_LOG_TABLE": house.log}
-    remedies = {"install": "its owner", "track": "--grants ROLE", "untrack": "--grants ROLE"}
+    remedies = {"install": "its owner", "track": "let the owner of", "untrack": "let the owner of"}
     for command, remedy in remedies.items():
         words = [command, table] if "track" in command else [command]
         failed = CliRunner().invoke(cli, words, env=environment)

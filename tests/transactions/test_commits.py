@@ -205,7 +205,7 @@ def test_every_state_of_a_queue_goes_on_behind_its_delivery(postgres: Database) 
     def read_from(state: str | None = None) -> list[list[str | None]]:
         return [[change.position for change in changes] for changes, _ in delivered(one, state)]
 
-    assert read_from() == [["101"], ["100", "103"], ["102"]]
+    assert read_from() == [["DEMO/6/101"], ["DEMO/5/100", "DEMO/5/103"], ["DEMO/7/102"]]
     states = [state for _, state in delivered(one)]
     for number, state in enumerate(states):
         assert read_from(state) == read_from()[number + 1 :]

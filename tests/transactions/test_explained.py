@@ -95,7 +95,8 @@ def test_the_real_export_is_explained_to_its_last_row(shell: Shell) -> None:
 
 
 def test_messages_are_explained_and_chosen_by_table_and_key(shell: Shell) -> None:
-    lines = [json.dumps(one) for one in write_messages([insert(2), insert(1)])]
+    _, earlier = write_messages([insert(1)])
+    lines = [json.dumps(one) for one in (*write_messages([insert(2)]), earlier)]
     (shell.folder / "m.jsonl").write_text("\n".join(lines) + "\n")
     words = ("explain", "--from", "qlik-message", "--json", "m.jsonl")
     assert outcomes(shell.run(*words)) == [("m.jsonl:3", "sent", None), ("m.jsonl:2", "sent", None)]

@@ -121,6 +121,22 @@ def test_change_tables_of_a_database_are_written_to_a_topic_once(
     assert sorted(body["data"]["id"] for body in messages(options)) == [1, 2]
 
 
+def test_transactions_that_interleave_are_counted_in_a_topic(tmp_path: Path, options: dict[str, Any]) -> None:
+    lines = [Line(n, 1, t, "usr") for n, t in enumerate("ABABA", 1)]
+    one = job(tmp_path, options, [written(tmp_path, "a", lines, 9_000)])
+    for state in (one.state, None):  # transactions by their ends, then rows by change_seq
+        assert not run(replace(one, state=state))
+        headers = [body["headers"] for body in messages(options)]
+        names = ("changeSequence", "transactionEventCounter", "transactionLastEvent")
+        places = sorted({tuple(header[name] for name in names) for header in headers})
+        assert places == [
+            (line.seq, counter, last)
+            for line, counter, last in zip(
+                lines, (1, 1, 2, 2, 3), (False, False, False, True, True), strict=True
+            )
+        ]
+
+
 def test_misuse(tmp_path: Path, options: dict[str, Any]) -> None:
     lines = written(tmp_path, "a", [Line(1, 0, "A", "usr")], 9_000)
     away = {**options, "kafka_brokers": "127.0.0.1:1", "kafka_timeout": 1.0}

@@ -169,6 +169,9 @@ def read_texts(*sources: Any, memory: int = 1 << 20, since: str = "", **settings
     return texts
 
 
+ONE_TASK = ": a run reads the tables of one task, because each task has its own sequence"
+
+
 def test_a_delete_and_an_insert_come_in_their_order() -> None:
     assert read_texts(table("usr", "7 D 10 1 a", "1 I 30 1 a")) == ["insert usr 1 a", "delete usr 1 a"]
 
@@ -201,7 +204,8 @@ def test_a_row_that_was_exported_again_with_a_further_column_is_a_repeat() -> No
     found = read_texts(layout("id v", "2 I 30 1 a"), layout("id x v", "2 I 30 1 - a"))
     assert found[1:] == ["insert usr 1 a", "1 repeated records are left out, at usr__ct.csv:2"]
     found = read_texts(layout("id v", "2 I 30 1 a"), layout("id x v", "2 I 30 1 z a"))
-    assert [one.partition("usr ")[2] for one in found] == ["is there with different values as I rows"] * 2
+    words = f"is there with different values as I rows{ONE_TASK}"
+    assert [one.partition("usr ")[2] for one in found] == [words] * 2
 
 
 def test_a_repeated_row_is_dropped_and_counted() -> None:
@@ -229,18 +233,19 @@ def test_masks_of_a_repeat_mean_columns_and_not_places() -> None:
     found = read_texts(layout("id v", "2 U 20 1 b"), layout("id x v", "2 U 40 1 - b"))
     assert found[1:] == ["update usr 1 b", "1 repeated records are left out, at usr__ct.csv:2"]
     found = read_texts(layout("id v", "2 U 20 1 b"), layout("id x v", "2 U 60 1 - b"))
-    assert [one.partition("usr ")[2] for one in found] == ["is there with different values as U rows"] * 2
+    words = f"is there with different values as U rows{ONE_TASK}"
+    assert [one.partition("usr ")[2] for one in found] == [words] * 2
 
 
 def test_rows_that_contradict_each_other_are_all_refused() -> None:
     found = read_texts(table("usr", "2 U 20 1 b", "2 U 20 1 c", "3 I 30 2 d"))
-    reason = f"change_seq {exports.seq(2)} of usr is there with different values as U rows"
+    reason = f"change_seq {exports.seq(2)} of usr is there with different values as U rows{ONE_TASK}"
     assert found == [reason, reason, "insert usr 2 d"]
 
 
 def test_rows_that_are_no_one_change_are_all_refused() -> None:
     found = read_texts(table("usr", "2 I 30 1 b", "2 U 20 1 b"))
-    reason = f"change_seq {exports.seq(2)} of usr is there as rows I, U, which are no one change"
+    reason = f"change_seq {exports.seq(2)} of usr is there as rows I, U, which are no one change{ONE_TASK}"
     assert found == [reason, reason]
 
 

@@ -241,3 +241,10 @@ def test_rows_of_key_columns_of_an_unknown_table_send_nothing(tmp_path: Path, co
         documents, refused = by_row(tmp_path, inputs, rules, XdsSettings())
         assert re.findall(rb'<modify-attr attr-name="(.)"', documents) == columns
         assert (documents.count(b"event-id="), refused) == (len(columns), [])
+
+
+def test_a_null_at_the_end_of_a_file_without_a_last_line_end_is_null() -> None:
+    """Read the last cell as null, which Arrow takes for an empty text after a quoted cell."""
+    read = row_batches.read_piece(b'"a,b",\n"c",', ["x", "y"], 2, 1 << 20)
+    assert read is not None
+    assert read.columns["y"].to_pylist() == [None, None]

@@ -111,10 +111,10 @@ def test_a_queue_in_a_database_goes_on_where_its_state_file_left_it(
         return [json.loads(line)["position"] for line in out.read_text().splitlines()]
 
     add(operation(2, ROW_1), operation(3, ROW_1, ROW_2, TRANSACT_ID=6, SYSLOG_ADDR=101), end(TRANSACT_ID=6))
-    assert go_on() == ["101"]
+    assert go_on() == ["DEMO/6/101"]
     add(end(SYSLOG_ADDR=300))
-    assert go_on() == ["101", "100"]
-    assert go_on() == ["101", "100"]
+    assert go_on() == ["DEMO/6/101", "DEMO/5/100"]
+    assert go_on() == ["DEMO/6/101", "DEMO/5/100"]
     (tmp_path / "state.json").write_text('{"delivered": 5, "restart": 5}')
     with pytest.raises(Misuse, match="is not a state file"):
         go_on()

@@ -70,11 +70,9 @@ def in_pieces(data: bytes, container: str, block: int, at_least: int) -> tuple[i
     head = pieces.read_head(io.BytesIO(data), "f", container, LIMITS)
     if head is None:
         return -1, read_in_one(data, container)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces, "BLOCK", block)
-        starts = range(head.begin, len(data), block)
-        ends = [pieces.look_at(data[at : at + block], container) for at in starts]
-        cuts = pieces.cut(head, len(data), ends, at_least)
+    starts = range(head.begin, len(data), block)
+    ends = [pieces.look_at(data[at : at + block], container) for at in starts]
+    cuts = pieces.cut(head, len(data), ends, at_least, block)
     assert b"".join(data[cut.begin : cut.end] for cut in cuts) == data[head.begin :]
     read = (pieces.read_piece(io.BytesIO(data), "f", container, head.columns, cut, LIMITS) for cut in cuts)
     return len(cuts), sorted((record for slabs in read for record in records(slabs)), key=repr)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -14,7 +14,7 @@ from eventlog.opening.open_log import open_store
 from eventlog.opening.publisher_settings import PublisherSettings
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.preparation import make_reader
-from eventlog.publisher.readiness import Outage, Readiness
+from eventlog.publisher.readiness import Readiness
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.capture import track
 from eventlog.sql.connect import execute_plain
@@ -22,6 +22,7 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.names import log_named
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
+from eventlog.status.log_watch import LogWatch, Outage
 from eventlog.web.monitor.page_data import PageData
 from eventlog.web.monitor.pages import pages_app
 from eventlog.xds.answers import Level, Status
@@ -44,7 +45,7 @@ class Picky:
         self.busy_with = ""  # what a document that is to wait contains
         self.words = HOSTILE
 
-    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
+    def deliver(self, documents: Iterable[OutgoingDocument]) -> Iterator[Reply]:
         for document in documents:
             is_busy = self.is_busy and self.busy_with in document.text
             level = Level.RETRY if is_busy else Level.ERROR if self.refuses else Level.SUCCESS
@@ -65,6 +66,9 @@ class Process:
     leads: bool = True
     outage: Outage | None = None
     readiness: Readiness = READINESS
+
+    def __post_init__(self) -> None:
+        self.watch = LogWatch(self)
 
 
 @dataclass

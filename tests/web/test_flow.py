@@ -75,7 +75,7 @@ def test_a_running_publisher_shows_how_it_stands(postgres: Database, tmp_path: P
         "EVENTLOG_ALLOW_LOOPBACK": "yes",
         "EVENTLOG_SINK": "files",
         "EVENTLOG_MONITOR_PORT": str(free_port()),
-        "EVENTLOG_MONITOR_TOKEN": "hush",
+        "EVENTLOG_MONITOR_TOKEN": "hush, hush, hush",
     }
     engine = postgres.engine()
     with engine.begin() as connection:
@@ -93,7 +93,7 @@ def test_a_running_publisher_shows_how_it_stands(postgres: Database, tmp_path: P
         with engine.begin() as connection:
             execute_plain(connection, "insert into usr values (1, 'Jack')")
         wait_for(client, "/", 'data-label="Success" class="number"><div>1<')
-        assert "hush" not in wait_for(client, "/settings", "monitor-token")
+        assert "hush, hush, hush" not in wait_for(client, "/settings", "monitor-token")
         assert "eventlog_leader 1" in wait_for(client, "/metrics", "eventlog_leader 1")
     finally:
         publisher.terminate()

@@ -139,7 +139,7 @@ def test_hostile_visitors_hold_no_row_no_memory_and_no_other_visitor(
         "EVENTLOG_ALLOW_LOOPBACK": "yes",
         "EVENTLOG_SINK": "files",
         "EVENTLOG_MONITOR_PORT": str(free_port()),
-        "EVENTLOG_MONITOR_TOKEN": "hush",
+        "EVENTLOG_MONITOR_TOKEN": "hush, hush, hush",
     }
     engine = postgres.engine()
     with engine.begin() as connection:

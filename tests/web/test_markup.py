@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
-from eventlog.core.plurals import duration, number
+from eventlog.core.plurals import are, duration, number
 from eventlog.core.redaction import visible
-from eventlog.web.rendering import ENVIRONMENT, address, are, ceiling
+from eventlog.web.rendering import ENVIRONMENT, address, ceiling
 
 pytestmark = pytest.mark.quick
 

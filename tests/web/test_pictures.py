@@ -32,17 +32,17 @@ pytestmark = pytest.mark.quick
 DOCS = Path(__file__).parents[2] / "docs"
 WIDTH = 960
 PUBLISHER = {
-    "status": ("/", 740),
-    "errors": ("/errors", 560),
-    "confirm": ("/errors?reason=fname&act=skip", 340),
-    "row": ("/row/42", 640),
-    "waiting": ("/waiting", 300),
-    "next": ("/next", 420),
-    "recent": ("/recent", 420),
-    "history": ("/history", 310),
-    "object": ("/object?table=usr&key=idu%3D62", 640),
+    "status": ("/", 780),
+    "errors": ("/errors", 610),
+    "confirm": ("/errors?reason=fname&act=skip", 360),
+    "row": ("/row/42", 660),
+    "waiting": ("/waiting", 330),
+    "next": ("/next", 440),
+    "recent": ("/recent", 450),
+    "history": ("/history", 320),
+    "object": ("/object?table=usr&key=idu%3D62", 690),
 }
-CONFIGURATION = {"settings": ("/settings", 380)}
+CONFIGURATION = {"settings": ("/settings", 410)}
 RECEIVER = {
     "documents": ("/", 480),
     "document": ("/document/2", 560),

@@ -15,10 +15,12 @@ import pytest
 
 from eventlog.opening.config import Config, InvalidSettings, read_config
 from eventlog.publisher import delivery
-from eventlog.publisher.readiness import Outage, Readiness
+from eventlog.publisher.readiness import Readiness
+from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.log.log_record import Notice, NoticeKind
 from eventlog.status.backlog_trend import TrendPoint, dump_trend
 from eventlog.status.log_status import read_log_status
+from eventlog.status.log_watch import Outage
 from eventlog.web.monitor import MonitorSettings
 from eventlog.web.monitor.page_data import PageData, Sample
 from eventlog.web.monitor.pages import pages_app
@@ -54,7 +56,7 @@ def test_it_says_how_the_log_stands(watched: Watched) -> None:
     watched.board.sample(0.0)
     page = watched.client.get()
     assert '<dt>Pending</dt><dd><a href="/next">2</a></dd>' in page
-    assert "<dt>Leader</dt><dd>test</dd>" in page
+    assert re.search("<dt>Publisher</dt><dd>test, since [^,]+ UTC, epoch 1</dd>", page)
     assert "Pending rows: now 2, at most 2" in page
     assert '<a href="/next?table=usr">2</a>' in page
     assert '<td data-label="Success" class="number"><div>1</div></td>' in page
@@ -205,7 +207,7 @@ def test_rows_that_failed_without_a_reason_count_too(watched: Watched) -> None:
 
 def test_the_figures_come_first_and_who_holds_the_lock_last(watched: Watched) -> None:
     page = watched.client.get()
-    names = ["Pending", "Oldest", "Errors", "Receiver", "Leader", "Holds the lock"]
+    names = ["Pending", "Oldest", "Errors", "Receiver", "Publisher", "Holds the lock"]
     places = [page.index(f"<dt>{name}</dt>") for name in names]
     assert places == sorted(places)
     assert places[3] < page.index("<svg") < places[4]
@@ -221,6 +223,10 @@ def test_the_page_of_a_row_shows_its_values_its_type_and_what_to_do(watched: Wat
     watched.run("insert into eventlog (event_type, table_name, table_key) values (9, 'usr', 'idu=1')")
     watched.publisher.cycle()
     assert "the receiver never saw it" in watched.client.get("/row/2")
+    columns = "event_type, table_name, table_key, perpetrator"
+    watched.run(f"insert into eventlog ({columns}) values (5, 'usr', 'idu=1', 'hr')")
+    who = 'query-back</span> <span class="quiet">by hr</span>'
+    assert who in watched.client.get("/row/3")
 
 
 def test_a_failed_row_is_redriven_by_who_knows_the_token(watched: Watched) -> None:
@@ -335,16 +341,32 @@ def test_what_is_not_there_is_said_so(watched: Watched, path: str) -> None:
     assert "<strong>Not found</strong>" in page
 
 
+def test_a_log_that_is_not_well_leads_to_the_page_of_states(watched: Watched) -> None:
+    """The icon has the colour of the worst state, also where a milder one is first."""
+    assert "docs/run/night.md" not in watched.client.get()
+    fail_one(watched)
+    with watched.store.admin() as admin:
+        admin.pause("ada", "a test")
+    page = watched.client.get()
+    assert ("<title>● Pausing" in page, "/icon/error.svg" in page) == (True, True)
+    assert "docs/run/night.md" in page
+    watched.process.store = None
+    watched.process.outage = Outage(datetime(2026, 11, 27), ConnectionLost("refused"), 0.0)
+    assert "docs/run/night.md" in watched.client.ask("GET", "/")[1]
+
+
 def test_the_title_and_the_header_name_the_log_and_its_state(watched: Watched) -> None:
-    database = watched.engine.url.database
+    url = watched.engine.url
+    place = f"{url.database}/eventlog on {url.query['host']}:5432"
     fail_one(watched)
     page = watched.client.get()
-    assert f"<title>● 1 row failed · {database}/eventlog</title>" in page
-    assert f'class="place">{database}/eventlog</a>' in page
+    assert f"<title>● 1 row failed · {place}</title>" in page
+    assert f'class="place">{place}</a> <span class="quiet publisher">published by test</span>' in page
     assert '<link rel="icon" href="/icon/error.svg">' in page
     assert "#b3261e" in watched.client.get("/icon/error.svg")
-    assert f"<title>● 1 row failed · Errors · {database}/eventlog</title>" in watched.client.get("/errors")
+    assert f"<title>● 1 row failed · Errors · {place}</title>" in watched.client.get("/errors")
     watched.process.store = None
+    watched.process.outage = Outage(datetime(2026, 11, 27), ConnectionLost("refused"), 0.0)
     assert "<title>● Database away · " in watched.client.ask("GET", "/errors")[1]
 
 
@@ -354,7 +376,7 @@ def test_without_a_database_it_says_so(watched: Watched) -> None:
     assert list(away.samples) == []
     watched.process.store = None
     status, page, _ = watched.client.ask("GET", "/")
-    assert (status, "the database is away" in page) == (503, True)
+    assert (status, "<h1>Starting</h1>" in page) == (503, True)
 
 
 def fail_for_two_reasons(watched: Watched) -> None:
@@ -377,6 +399,25 @@ def test_errors_are_grouped_by_reason_and_filtered(watched: Watched) -> None:
     assert (odd.count(">error</span>"), "the receiver is old" in odd) == (10, False)
     assert watched.client.get("/errors?table=none").count(">error</span>") == 0
     assert watched.client.ask("GET", "/errors?reason=%00")[0] == 400
+
+
+def test_one_reason_has_its_total_and_ways_out_for_all_of_it(watched: Watched) -> None:
+    fail_one(watched)
+    page = watched.client.get("/errors")
+    assert "<caption>1 row by reason, most rows first; # is a number</caption>" in page
+    (way,) = re.findall(r'href="(/errors[^"]*act=skip)"', page)
+    assert "<h1>Skip 1 row?</h1>" in watched.client.get(unescape(way))
+    watched.board.config = Config({**watched.board.config.values, "monitor_token": None})
+    assert "act=skip" not in watched.client.get("/errors")
+
+
+def test_rows_without_a_reason_are_a_group_with_ways_out(watched: Watched) -> None:
+    fail_for_two_reasons(watched)
+    watched.run("delete from eventlog_failed where record_id <= 3")
+    page = watched.client.get("/errors")
+    assert "<caption>30 rows by reason" in page
+    (way,) = re.findall(r'href="(/errors\?whole=no\+reason[^"]*act=redrive)"', page)
+    assert "<h1>Redrive 3 rows?</h1>" in watched.client.get(unescape(way))
 
 
 def test_reasons_that_differ_by_numbers_are_one_and_rows_come_newest_first(watched: Watched) -> None:
@@ -452,7 +493,7 @@ def test_what_waits_is_listed_with_its_reason_and_when_it_goes_again(watched: Wa
     assert ESCAPED in page
     assert '<a href="/object?table=usr&amp;key=idu%3D1">usr idu=1</a>' in page
     assert re.search(r'data-label="Tries" class="number"><div>1</div>', page)
-    assert re.search(r'data-label="Goes again" class="short"><div>(in \d+ s|now)</div>', page)
+    assert re.search(r'data-label="Goes again" class="short time"><div>(in \d+ s|due now)</div>', page)
     coming = watched.client.get("/next")
     assert ("2 rows are held" in coming, "No row is pending" in coming) == (True, False)
 
@@ -469,7 +510,10 @@ def test_what_was_sent_last_is_listed_with_its_answer(watched: Watched) -> None:
     watched.run("delete from eventlog where status = 'S'")
     assert '<span class="level finished">finished</span>' in watched.client.get("/recent")
     redrive(watched, TOKEN)
-    assert '<span class="level pending">pending</span>' in watched.client.get("/recent")
+    watched.publisher.cycle()
+    page = watched.client.get("/recent")
+    assert [answer for _, answer in recent(page)] == ["success", "finished", "finished", "error"]
+    assert f'<a href="/row/1">{ESCAPED}</a>' in page
 
 
 def test_a_document_of_a_slow_batch_is_listed_once(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -572,6 +616,25 @@ def test_each_try_of_an_event_is_shown_also_when_it_was_sent_in_the_end(watched:
     assert "try 1" not in watched.client.get("/object?table=usr&key=idu%3D3")
 
 
+def test_a_redriven_row_keeps_the_answers_from_before(watched: Watched) -> None:
+    fail_one(watched)
+    redrive(watched, TOKEN)
+    watched.sink.refuses = True
+    watched.publisher.cycle()
+    redrive(watched, TOKEN)
+    watched.sink.refuses = False
+    watched.publisher.cycle()
+    page = watched.client.get("/row/1").partition("Each try and its answer")[2].partition("</table>")[0]
+    assert re.findall(r'data-label="Try" class="number"><div>(\d*)<', page) == ["1", "", "2", "", "3"]
+    said = re.findall(r'data-label="Answer" class="short"><div>(?:<span class="level \w+">)?(\w+)<', page)
+    assert said == ["error", "redrive", "error", "redrive", "success"]
+    assert (page.count(ESCAPED), page.count("by status page")) == (2, 2)
+    assert len(re.findall(r'data-label="When" class="short"><div>20', page)) == 5
+    assert [answer for _, answer in recent(watched.client.get("/recent"))] == ["success", "error", "error"]
+    page = watched.client.get("/object?table=usr&key=idu%3D1")
+    assert re.findall(r"try \d: \w+", page) == ["try 1: error", "try 2: error", "try 3: success"]
+
+
 def test_an_object_shows_its_rows_with_values_and_outcomes(watched: Watched) -> None:
     fail_one(watched)
     watched.run("update usr set fname = 'John'")
@@ -592,8 +655,10 @@ def test_an_object_has_a_receipt(watched: Watched) -> None:
     page = watched.client.get("/object?table=usr&key=idu%3D1")
     cells = re.findall(r'data-label="(?:What|Answer, and who)"[^>]*><div>(.*?)</div>', page)
     assert cells[:2] == ["event eventlog:1", "row 1, document 1-1, answered"]
-    assert cells[2] == "row 1"
+    assert cells[2] == "event eventlog:1"
+    assert cells[3].startswith("try 1: error: ")
     assert ESCAPED in cells[3]
+    assert len(cells) == 4
     assert '<p class="quiet">Now: fname John</p>' in page
     watched.client.ask("POST", "/row/1", body)
     page = watched.client.get("/object?table=usr&key=idu%3D1")
@@ -641,7 +706,7 @@ def test_a_person_redrives_a_row_in_chromium(watched: Watched, tmp_path: Path) -
         browser.click("nav a[href='/errors']")
         browser.wait_for("return location.pathname === '/errors'")
         assert HOSTILE.removesuffix("\u202e") in browser.text()
-        browser.click("tbody a")
+        browser.click("[data-label='Row'] a")
         browser.wait_for("return location.pathname === '/row/1'")
         browser.run("document.querySelector('[name=token]').focus()")
         browser.type(f"{TOKEN}\ue007")
@@ -687,7 +752,7 @@ def test_rates_and_the_end_of_the_backlog_are_on_the_first_page(watched: Watched
     with watched.store.as_leader(1) as work:
         work.record_cycle(json.dumps({"finished_by_leader": 30, "course": dump_trend(course)}))
     page = watched.client.get()
-    assert '<dt>Rows a second</dt><dd>0.5<span class="under quiet">go, 0 come<' in page
+    assert '<dt>Rows a second</dt><dd>0.5<span class="under quiet">went, 0 came in the last minute<' in page
     assert '<dt>Pending</dt><dd><a href="/next">30</a><span class="under quiet">done in about' in page
 
 
@@ -814,12 +879,12 @@ def test_a_waiting_event_is_tried_now(watched: Watched) -> None:
     watched.sink.is_busy = False
     watched.publisher.cycle()
     assert watched.letters() == "N"
-    body = urlencode({"token": TOKEN, "act": "try"}).encode()
+    body = urlencode({"token": TOKEN, "act": "retry"}).encode()
     assert "It is sent again now." in watched.client.ask("POST", "/row/1", body)[1]
     watched.publisher.cycle()
     assert watched.letters() == "S"
     page = watched.client.get("/history")
-    assert '<td data-label="What" class="short"><div>try</div>' in page
+    assert '<td data-label="What" class="short"><div>retry</div>' in page
     assert "usr idu=1: row 1" in page
 
 
@@ -896,11 +961,12 @@ def test_while_the_database_is_away_the_frame_shows_what_was_known(watched: Watc
     watched.client.get()
     watched.process.store = None
     watched.process.outage = Outage(
-        datetime(2026, 11, 27, 10, 57, 19), "connection refused", time.monotonic() + 3.6
+        datetime(2026, 11, 27, 10, 57, 19), ConnectionLost("connection refused"), time.monotonic() + 3.6
     )
     status, page, _ = watched.client.ask("GET", "/errors")
     assert status == 503
-    assert "Database away</strong> · since 2026-11-27 10:57:19Z: connection refused; next try in" in page
+    reason = r"since [-\d]+ 10:57:19 UTC \(no connection to the database: connection refused\)"
+    assert re.search(rf"Database away</strong> · {reason}; how many rows .*; next try in \d", page)
     assert "<dt>Pending</dt><dd>1</dd>" in page
     assert '<a href="/settings">Settings</a>' in page
 
@@ -923,7 +989,7 @@ def test_a_skipped_row_is_called_skipped(watched: Watched) -> None:
     page = watched.client.ask("POST", "/row/1", body)[1]
     assert "<strong>Skipped</strong>" in page
     assert 'class="level warning"' not in page
-    watched.board.__dict__["_counted_until"] = 0.0
+    watched.board.watch.__dict__["_counted_at"] = 0.0
     assert 'data-label="Warning or skipped" class="number"><div><a href="/history">1<' in watched.client.get()
     assert '<span class="level skipped">skipped</span>' in watched.client.get("/recent")
     assert 'class="level warning"' not in watched.client.get("/recent")

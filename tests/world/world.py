@@ -80,7 +80,7 @@ class World:
         """Empty the tables; record ids begin anew, and handled rows stay."""
         self.delete_from_log = False
         names = self.log.names()
-        tables = ("batch", "retry", "held", "failed", "notice", "known", "sent", "log")
+        tables = ("batch", "retry", "held", "failed", "notice", "known", "answer", "try", "sent", "log")
         nothing = ["paused_at", "rested_at", "cycle_facts", "heartbeat_at", "published_as"]
         statements = [f"update {names['state']} set {', '.join(f'{column} = null' for column in nothing)}"]
         statements.append("delete from usr")
@@ -198,9 +198,10 @@ class World:
 def publishing(
     world: World, folder: Path, *words: str, stderr: int | IO[bytes] = subprocess.PIPE
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a process of a publisher that writes files, and let none remain."""
-    command = [sys.executable, "-B", "-m", "eventlog", "run", "--sync-tables", "usr", "--sink", "files"]
-    command += ["--files-folder", str(folder), "--polling-interval", "1", "--allow-loopback", *words]
+    """Start a process of a publisher that writes files, or has a sink of its own; let none remain."""
+    command = [sys.executable, "-B", "-m", "eventlog", "run", "--sync-tables", "usr"]
+    command += () if "--sink" in words else ("--sink", "files", "--files-folder", str(folder))
+    command += ["--polling-interval", "1", "--allow-loopback", *words]
     environment = os.environ | {"EVENTLOG_URL": world.url, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(command, env=environment, stderr=stderr)
     try:

@@ -169,13 +169,16 @@ def find_precedence(kinds: Ints, lives: Ints, columns: Ints, unread: Flags) -> P
         return Precedence(rows, rows, _NO_ROWS, _NO_ROWS)
 
     # Only rows of one group supersede one another. If a life asks for the whole row, this reads all columns
-    # but the unread ones, so their rows are group 0 of the life. Any other row is in the group of its column.
-    # A delete is in group 0, because it has no column.
+    # but the unread ones, so their rows are group 0 of the life. So are rows of an unread column for which a
+    # row asks by itself. Any other row is in the group of its column. A delete is in group 0, because it has
+    # no column.
     life_starts = np.flatnonzero(begins(lives))
     life_asks_for_row = np.logical_or.reduceat(_asks_for_row(kinds), life_starts)
-    by_row = life_asks_for_row[lives] & ~unread
-    column_groups = np.where(by_row | is_delete, 0, columns + 1)
-    groups = _Groups(lives.astype(np.int64) * (int(columns.max()) + 2) + column_groups)
+    first_group = lives.astype(np.int64) * (int(columns.max()) + 2)
+    by_row = life_asks_for_row[lives]
+    if (by_row & unread).any():
+        by_row = by_row & (~unread | _is_queried(kinds, first_group + columns + 1))
+    groups = _Groups(first_group + np.where(by_row | is_delete, 0, columns + 1))
 
     # A row is decided by a query-back if any row of its group asks. A delete of group 0 never is.
     first_asking = groups.first(asks)
@@ -197,6 +200,12 @@ def find_precedence(kinds: Ints, lives: Ints, columns: Ints, unread: Flags) -> P
     places = np.where(is_decided[counts], place_of_winner[counts], counts)
     order = np.lexsort((places, lives[counts]))
     return Precedence(counts[order], places[order], superseded, superseding)
+
+
+def _is_queried(kinds: Ints, groups: Ints) -> Flags:
+    """Return whether a row of the group of each row asks for a column by itself."""
+    queried: Flags = np.isin(groups, groups[(kinds == 7) | (kinds == 8)])
+    return queried
 
 
 class _Groups:

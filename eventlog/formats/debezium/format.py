@@ -36,4 +36,5 @@ FORMAT: Format = Format(
     settings=DebeziumSettings,
     read=read,
     write=write,
+    writes_utc=True,
 )

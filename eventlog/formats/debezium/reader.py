@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from eventlog.core.change import ABSENT, Change, Field, Key, Op, Side, Value
+from eventlog.core.change import ABSENT, EVENT_PART, KEY_DIGEST, Change, Facts, Field, Key, Op, Side, Value
 from eventlog.core.errors import EventlogError, InvalidValue, Refused, WrongRow
 from eventlog.core.formats import Object, Source
 from eventlog.core.grouped_warnings import GroupedWarnings
@@ -25,6 +25,9 @@ _DIGITS_OF_CONNECTOR = {
     "sqlserver": 7,
 }  # after the second, of a type that states none
 _MAX_TABLES = 10_000
+# the inserts of a COPY share a position, and so do the delete and the insert of a key change
+_SHARED: Facts = ((EVENT_PART, KEY_DIGEST),)
+_PLACES = (("scn", "rs_id", "ssn"), ("file", "pos", "row"))  # Oracle: an scn has many changes
 _FLATTENED = (
     "it has no op: in a message whose envelope was removed (ExtractNewRecordState) an insert and an update"
     " are alike; read the topic before that"
@@ -93,7 +96,7 @@ class DebeziumReader:
         key, value = message_parts(record)
         deleted = self._deleted.pop(source.name, ABSENT)
         if value.payload is None:
-            return None if deleted in (key.payload, None) else self._of_tombstone(source, key)
+            return None if deleted in (key.payload, None) else self._of_tombstone(source, record, key)
         if not isinstance(value.payload, dict):
             raise WrongRow("a message must be a JSON object, or null after a delete")
         if value.payload.get("op") is None:
@@ -136,6 +139,7 @@ class DebeziumReader:
             _transaction(transaction if isinstance(transaction, dict) else {}, source),
             _time(source),
             _text(source, "user_name"),
+            extra=_SHARED if op is Op.INSERT else (),
         )
 
     def _row(
@@ -194,7 +198,7 @@ class DebeziumReader:
             for name, cell in key.payload.items()
         )
 
-    def _of_tombstone(self, source: Source[Object], key: MessagePart) -> Change:
+    def _of_tombstone(self, source: Source[Object], record: Object, key: MessagePart) -> Change:
         """Return the delete that a tombstone means, where a compacted topic lacks the message of it."""
         if not isinstance(key.payload, dict):
             raise WrongRow("a tombstone without a key names no row")
@@ -206,7 +210,7 @@ class DebeziumReader:
         described = self._tables.of(schema, table)
         types = self._types(key.fields(), (schema, table, "key"), described)
         pairs = tuple((name, _value(self._load(name, cell, types))) for name, cell in key.payload.items())
-        return Change(Op.DELETE, schema, table, pairs)
+        return Change(Op.DELETE, schema, table, pairs, (), str(record.where), extra=_SHARED)
 
 
 _HEARTBEAT = frozenset(("ts_ms", "ts_us", "ts_ns"))
@@ -276,11 +280,13 @@ def _text(source: Json, name: str) -> str | None:
 
 def _position(source: Json) -> str | None:
     """Return the place of the change in the log of its database."""
-    for name in ("position", "change_lsn", "lsn", "scn"):
+    for name in ("position", "change_lsn", "lsn"):
         if source.get(name) is not None:
             return str(source[name])
-    parts = [str(source[name]) for name in ("file", "pos", "row") if source.get(name) is not None]
-    return ":".join(parts) or None
+    for names in _PLACES:
+        if parts := [str(source[name]) for name in names if source.get(name) is not None]:
+            return ":".join(parts)
+    return None
 
 
 def _transaction(transaction: Json, source: Json) -> str | None:

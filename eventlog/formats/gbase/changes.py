@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from eventlog.core.change import Change
-from eventlog.core.errors import Refused
+from eventlog.core.errors import BadFile, Refused
 from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
 from eventlog.formats.gbase.change_builder import ChangeBuilder
@@ -31,6 +31,8 @@ from eventlog.transactions.open_transactions import Bounds
 
 ReadItem = Change | Refused
 _SESSION_INVALID = 1
+_HEAD = 64  # bytes by which text is recognised
+_BLANKS = dict.fromkeys(b"\t\n\r", " ")
 _DEFAULTS = GbaseSettings()
 
 
@@ -138,7 +140,7 @@ class StreamReader:
         if over:
             self._over = SessionOver(reported)
         state = "the session is over" if over else "the session continues"
-        return Refused(self._where(), f"the server reports {reported}; {state}")
+        return Refused(self._where(), f"the server reports {reported}; {state}", fault=bool(over))
 
     def _where(self) -> str:
         read = f"read {self._frames}:" if self._frames else ""
@@ -166,11 +168,20 @@ def read_source(
 
 
 def _read_bytes(stream: StreamReader, source: Source[bytes]) -> Iterator[Change | Refused]:
-    for chunk in source.records:
+    for number, chunk in enumerate(source.records):
         if isinstance(chunk, Refused):
             yield chunk
+        elif not number and _begins_text(chunk):
+            yield BadFile(source.name, "it is text, and no capture: a hex dump is read with --framed")
+            return
         else:
             yield from stream.feed(chunk)
+
+
+def _begins_text(data: bytes) -> bool:
+    """Return whether bytes begin as text does; as a size they would be longer than any record."""
+    head = data[:_HEAD]
+    return len(head) > 3 and head.isascii() and head.decode().translate(_BLANKS).isprintable()
 
 
 def _read_frames(

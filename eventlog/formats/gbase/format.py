@@ -33,4 +33,5 @@ FORMAT: Format = Format(
     settings=GbaseSettings,
     read=read,
     write=write,
+    writes_utc=True,
 )

@@ -79,7 +79,7 @@ class Fault(NamedTuple):
 
     corrupt: Corrupt
     record: bytes | None = None
-    note: bool = False  # wrong, but without effect on what is read
+    note: bool = False  # wrong, but nothing is left out: a row that does not decode is raw
 
 
 Record = Head | RowRecord | SchemaRecord | Failed
@@ -151,7 +151,7 @@ class Stream:
                 try:
                     yield self._row(buffer, at, at + header, end, number)
                 except Corrupt as fault:
-                    yield Fault(_move_fault(fault, base))
+                    yield Fault(_move_fault(fault, base), note=True)
                     yield self._raw_row(buffer, at, at + header, end, number)
             else:
                 yield from self._control_record(buffer[at:end], header, scheme, number)
@@ -261,7 +261,7 @@ class Stream:
         except BadSchema as fault:
             value = as_hex(record[header:])
             costs = f"{fault}; the rows of table {head.table} are raw"
-            yield Fault(Corrupt(self.offset + header, "columns", value, costs))
+            yield Fault(Corrupt(self.offset + header, "columns", value, costs), note=True)
         if schema is not None or len(self._schemas) < MAX_TABLES:
             self._schemas[head.table] = schema
         else:

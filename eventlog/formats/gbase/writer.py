@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import count, groupby
 from typing import Final
 
-from eventlog.core.change import Change, Op, Raw, Value
+from eventlog.core.change import EVENT_PART, Change, Op, Raw, Value
 from eventlog.core.errors import EventlogError, NotExpressible, Refused
 from eventlog.core.tables import Table, Tables
 from eventlog.formats.gbase.columns import Text
@@ -175,7 +175,8 @@ class _Writer:
         table = self._tables.of(change.schema, change.table)
         number = _number(change, table)
         position = change.position or ""
-        sequence = _within(int(position) if _DIGITS.fullmatch(position) else self._next(), 64)
+        has_own_position = _DIGITS.fullmatch(position) and change.fact(EVENT_PART) is None
+        sequence = _within(int(position) if has_own_position else self._next(), 64)
         schema = None
         if change.op is Op.TRUNCATE:
             records = [write_head(Truncate(sequence, transaction, number))]

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from eventlog.core.errors import InvalidValue
@@ -17,6 +18,7 @@ from eventlog.core.formats import Cell, Sheet, SheetColumn
 
 DATA_SIZE: Final = 3400
 _LARGE: Final = 1 << 80
+_SHORT: Final = 20  # digits of most numbers, at most
 _DIGITS = re.compile(r" *[+-]?[0-9]{1,24} *")
 
 
@@ -42,13 +44,17 @@ class QueueRow(NamedTuple):
     repl_date: bytes = b""
 
 
+_row: Callable[[Sequence[Any]], QueueRow] = partial(tuple.__new__, QueueRow)  # a third of its constructor
+
+
 class QueueColumn(NamedTuple):
     """A column of the queue: how its cells are read, and its type for containers."""
 
     name: str
     type: str
     read: Callable[[Cell], Any]
-    required: bool = False
+    required: bool = False  # in every queue
+    filled: bool = False  # in every row
 
 
 def _integer(bits: int, low: int | None = None) -> Callable[[Cell], int]:
@@ -56,21 +62,28 @@ def _integer(bits: int, low: int | None = None) -> Callable[[Cell], int]:
     maximum = (1 << bits) - 1 if low is None else (1 << (bits - 1)) - 1  # a raw word may come unsigned
 
     def read(cell: Cell) -> int:
-        try:
-            if isinstance(cell, float | Decimal) and _is_whole(cell):
-                cell = int(cell)
-            if isinstance(cell, bool) or not isinstance(cell, int | str):
-                raise ValueError
-            if isinstance(cell, str) and not _DIGITS.fullmatch(cell):
-                raise ValueError
-            number = int(cell)
-        except (ValueError, TypeError):
-            raise InvalidValue(_short(cell), "an integer") from None
+        is_plain = type(cell) is str and len(cell) <= _SHORT and cell.isascii() and cell.isdecimal()
+        number = int(cell) if is_plain else _whole_number(cell)
         if not minimum <= number <= maximum:
             raise InvalidValue(number, f"between {minimum} and {maximum}")
         return number
 
     return read
+
+
+def _whole_number(cell: Cell) -> int:
+    try:
+        if isinstance(cell, str):
+            is_whole = _DIGITS.fullmatch(cell) is not None
+        elif isinstance(cell, float | Decimal):
+            is_whole = _is_whole(cell)
+        else:
+            is_whole = isinstance(cell, int) and not isinstance(cell, bool)
+        if is_whole:
+            return int(cell)
+    except ValueError:  # of a signalling NaN
+        pass
+    raise InvalidValue(_short(cell), "an integer")
 
 
 def _is_whole(cell: float | Decimal) -> bool:
@@ -93,11 +106,12 @@ def _bytes(max_bytes: int, exact: bool = False) -> Callable[[Cell], bytes]:
 
     def read(cell: Cell) -> bytes:
         try:
-            if isinstance(cell, str) and len(cell) > 2 * max_bytes + 2:
+            if not isinstance(cell, str):
+                data = bytes(memoryview(cell))
+            elif len(cell) > 2 * max_bytes + 2:
                 raise ValueError
-            data = (
-                bytes.fromhex(cell.removeprefix("0x")) if isinstance(cell, str) else bytes(memoryview(cell))
-            )
+            else:
+                data = bytes.fromhex(cell.removeprefix("0x"))
         except (ValueError, TypeError):
             raise InvalidValue(_short(cell), expected) from None
         if len(data) > max_bytes or (exact and len(data) != max_bytes):
@@ -117,23 +131,24 @@ _SMALL, _INT, _BIG, _LENGTH = _integer(16), _integer(32), _integer(64), _integer
 
 DISPATCH: Final = (
     QueueColumn("OPER_DATE", "bytes", _DATE),
-    QueueColumn("EXTDATA", "int", _integer(16, low=0)),
+    QueueColumn("EXTDATA", "int", _integer(16, low=0), filled=True),
     QueueColumn("DBNODE", "text", _text),
-    QueueColumn("TRANSACT_ID", "int", _BIG, required=True),
+    QueueColumn("TRANSACT_ID", "int", _BIG, required=True, filled=True),
     QueueColumn("SYSLOG_ADDR", "int", _BIG),
-    QueueColumn("TYP", "int", _SMALL, required=True),
+    QueueColumn("TYP", "int", _SMALL, required=True, filled=True),
     QueueColumn("BLOBATR", "int", _SMALL),
     QueueColumn("CHANNEL", "int", _INT),
     QueueColumn("TABNUM_SRC", "int", _INT),
     QueueColumn("ROWID_SRC", "int", _INT),
-    QueueColumn("LEN1", "int", _LENGTH, required=True),
-    QueueColumn("LEN2", "int", _LENGTH, required=True),
+    QueueColumn("LEN1", "int", _LENGTH, required=True, filled=True),
+    QueueColumn("LEN2", "int", _LENGTH, required=True, filled=True),
     QueueColumn("DST_SERVER", "text", _text),
     QueueColumn("DST_OWNER", "text", _text),
     QueueColumn("DST_TABLE", "text", _text),
     QueueColumn("DATA", "bytes", _bytes(DATA_SIZE), required=True),
 )
 RECEIVING: Final = (*DISPATCH[:1], QueueColumn("REPL_DATE", "bytes", _DATE), *DISPATCH[1:])
+_EMPTY: Final[QueueRow] = QueueRow()
 SHEET: Final = Sheet("DISPATCH_QUEUE", tuple(SheetColumn(column.name, column.type) for column in DISPATCH))
 
 
@@ -142,25 +157,29 @@ class QueueRowReader:
 
     def __init__(self, columns: Sequence[str]) -> None:
         places = {name.upper(): at for at, name in enumerate(columns)}
-        self._columns = [(column, places[column.name]) for column in RECEIVING if column.name in places]
+        self._columns = [
+            (places[name], QueueRow._fields.index(name.lower()), name, read, filled)
+            for name, _, read, _, filled in RECEIVING
+            if name in places
+        ]
         self.missing = [column.name for column in RECEIVING if column.required and column.name not in places]
 
     def read(self, cells: Sequence[Cell]) -> tuple[QueueRow, dict[str, str]]:
         """Return the part in a row, and the columns that cannot be understood, each with its fault."""
-        values: dict[str, Any] = {}
+        values = [*_EMPTY]
         faults: dict[str, str] = {}
-        for column, at in self._columns:
+        for place, at, name, read, filled in self._columns:
             try:
-                cell = cells[at]
+                cell = cells[place]
                 if cell is not None:
-                    values[column.name.lower()] = column.read(cell)
-                elif column.required and column.name != "DATA":
-                    faults[column.name] = f"{column.name} is null"
+                    values[at] = read(cell)
+                elif filled:
+                    faults[name] = f"{name} is null"
             except IndexError:
-                faults[column.name] = f"the row has only {len(cells)} cells"
+                faults[name] = f"the row has only {len(cells)} cells"
             except InvalidValue as fault:
-                faults[column.name] = f"{column.name}: {fault}"
-        return QueueRow(**values), faults
+                faults[name] = f"{name}: {fault}"
+        return _row(values), faults
 
 
 def write_cells(part: QueueRow) -> tuple[Cell, ...]:

@@ -28,7 +28,7 @@ def write(
     """Yield the rows of DISPATCH_QUEUE for these changes."""
     from eventlog.formats.linter.writer import write_changes
 
-    return write_changes(changes, tables, settings.time_order, settings.lengths)
+    return write_changes(changes, tables, settings)
 
 
 FORMAT: Format = Format(

@@ -13,12 +13,24 @@ if TYPE_CHECKING:
     from eventlog.transactions.open_transactions import Spool
 
 
+def _check_zone(text: str) -> None:
+    from eventlog.formats.linter.times import read_zone  # zones take a while to load
+
+    read_zone(text)
+
+
 @dataclass(frozen=True, slots=True)
 class LinterSettings:
     time_order: str = setting(
         "big",
         "Byte order of OPER_DATE and REPL_DATE; big as the vendor states it.",
         choices=("big", "little"),
+    )
+    time_zone: str = setting(
+        "",
+        "Zone of OPER_DATE and REPL_DATE, as Europe/Moscow or +03:00; times without it have no zone.",
+        metavar="ZONE",
+        check=_check_zone,
     )
     lengths: str = setting(
         "auto",

@@ -21,6 +21,11 @@ from eventlog.transactions.open_transactions import (
 
 COST: Final = 1024  # bytes that a transaction, or a part besides its data, takes
 _KEY_COST: Final = 512  # bytes of the key of an operation
+_MAX_REFUSED: Final = 1 << 20  # bytes of the rows of an operation that are refused together
+_NO_NUMBER: Final = -1  # of an operation without a part that is read
+_STRAY: Final = "it may continue in a row of its transaction that is of no operation"
+_CONTENTS: Final = "SYSLOG_ADDR {} has rows of different content with EXTDATA 0"
+_SHARED: Final = ("TYP", "TABNUM_SRC", "ROWID_SRC", "CHANNEL")  # what the parts of an operation have alike
 
 
 class Typ(enum.IntEnum):
@@ -37,6 +42,7 @@ class Typ(enum.IntEnum):
     ROLLBACK = 10
 
 
+_TYPS: Final = {int(typ): typ for typ in Typ}
 ENDS: Final = (Typ.COMMIT, Typ.END, Typ.ROLLBACK)  # of a transaction
 BLOBS: Final = {
     Typ.COMMIT: "delete",
@@ -47,6 +53,7 @@ BLOBS: Final = {
 
 
 _ONE_PART: Final = (Typ.DELETE, Typ.INSERT)  # "the second part is empty"
+_IMAGES: Final = (*_ONE_PART, Typ.UPDATE)
 
 
 class Operation(NamedTuple):
@@ -63,15 +70,16 @@ class Operation(NamedTuple):
         return self.typ in _ONE_PART and bool(self.second)
 
     @property
-    def missing(self) -> str:
-        """Return which record the operation lacks; an empty text if it has all that its kind has."""
-        if self.typ in _ONE_PART and not self.first:
-            return f"LEN1 is 0: it has no {'new' if self.typ is Typ.INSERT else 'old'} record"
-        if self.typ is Typ.UPDATE and not self.first:
-            return "LEN1 is 0: it has no old record"
-        if self.typ is Typ.UPDATE and not self.second:
-            return "LEN2 is 0: it has no new record"
-        return ""
+    def fault(self) -> str:
+        """Return which record the operation lacks, or cannot have; an empty text if it is as its kind is."""
+        is_whole = bool(self.first) and bool(self.second) is (self.typ is Typ.UPDATE)
+        if is_whole or self.typ not in _IMAGES:
+            return ""
+        if self.contradicts_itself:
+            return f"which has one part, but LEN2 is {len(self.second)}"
+        if not self.first:
+            return f"but LEN1 is 0: it has no {'new' if self.typ is Typ.INSERT else 'old'} record"
+        return "but LEN2 is 0: it has no new record"
 
 
 @dataclass(slots=True)
@@ -79,19 +87,51 @@ class PendingOperation:
     """An operation of the parts that came."""
 
     where: str
-    parts: list[QueueRow] = field(default_factory=list)
     fault: str | None = None  # the first of its parts
+    parts: list[QueueRow] = field(default_factory=list)
+    repeats: dict[int, int] = field(default_factory=dict)  # rows that came again, by their EXTDATA
+    size: int = 0  # bytes of the parts
 
     def add(self, part: QueueRow, fault: str | None) -> None:
         """Add a part; all of the operation is refused if a part has a fault, or is in the wrong place."""
-        if fault is None and part.extdata != len(self.parts):
-            fault = (
-                f"part {part.extdata} follows part {self.parts[-1].extdata}: the operation is incomplete"
-                if self.parts
-                else f"EXTDATA is {part.extdata}, but no part 0 of this operation was seen"
-            )
+        if self.fault is None and fault is None and (self.parts or part.extdata):
+            if self._is_repeat(part):
+                self.repeats[part.extdata] = self.repeats.get(part.extdata, 0) + 1
+                return
+            fault = self._misfit(part)
         self.fault = self.fault or fault
         self.parts.append(part)
+        self.size += len(part.data)
+
+    def may_continue(self, lengths: str) -> bool:
+        """Return whether nothing shows that its last part is the last one."""
+        first, last = self.parts[0], self.parts[-1]
+        if lengths == "operation" or (lengths == "auto" and first.len1 + first.len2 > DATA_SIZE):
+            return False
+        return last.len1 + last.len2 >= DATA_SIZE
+
+    def _is_repeat(self, part: QueueRow) -> bool:
+        """Return whether a row came before as it is; a further part may come again as often as part 0."""
+        at = part.extdata
+        if not 0 <= at < len(self.parts) or part != self.parts[at]:
+            return False
+        return at == 0 or self.repeats.get(at, 0) < self.repeats.get(0, 0)
+
+    def _misfit(self, part: QueueRow) -> str | None:
+        """Return why a part cannot be the next one."""
+        if not self.parts:
+            where = f"EXTDATA is {part.extdata}, but no part 0 of this operation was seen"
+            return where if part.extdata else None
+        first = self.parts[0]
+        if part.extdata == 0:
+            return _CONTENTS.format(part.syslog_addr)
+        if part.extdata != len(self.parts):
+            last = self.parts[-1].extdata
+            return f"part {part.extdata} follows part {last}: the operation is incomplete"
+        for name, value, expected in zip(_SHARED, _shared(part), _shared(first), strict=True):
+            if value != expected:
+                return f"{name} of part {part.extdata} is {value}, and {expected} of part 0"
+        return None
 
 
 class QueuePart(NamedTuple):
@@ -103,7 +143,11 @@ class QueuePart(NamedTuple):
     fault: str | None
 
 
-OperationKey = tuple[object, ...]
+Place = int | tuple[int | None, ...]  # SYSLOG_ADDR; without one, what shows the operation of a row
+Destination = tuple[str, str, str]  # server, owner, table
+OperationKey = tuple[Place, str, str, str]
+# the number, the EXTDATA that follows (0: part 0 did not come), whether part 0 came again, what parts share
+OperationProgress = tuple[int, int, bool, object]
 
 
 @dataclass(slots=True)
@@ -111,49 +155,102 @@ class QueueTransaction:
     """The facts of a transaction of a queue."""
 
     first: QueueRow | None = None  # of its rows, without its data
-    operation_count: int = 0
-    latest: dict[OperationKey, tuple[int, bool]] = field(default_factory=dict)  # whether its part 0 came
+    operation_count: int = 0  # of those that are read
+    latest: dict[OperationKey, OperationProgress] = field(default_factory=dict)
     fault: str | None = None  # of all its operations
+    faults: dict[Place, str] = field(default_factory=dict)  # of the operations of a place
+    surplus: str | None = None  # a fault of the operations that may lack a part
 
-    def place(self, part: QueueRow) -> int:
-        """Return the number of the operation of a part, which begins one if it continues none."""
-        key = key_of(part)
-        number, has_first = self.latest.get(key, (self.operation_count, False))
-        if has_first and part.extdata == 0:
-            number, has_first = self.operation_count, False
-        self.latest[key] = number, has_first or part.extdata == 0
-        self.operation_count = max(self.operation_count, number + 1)
+    def place(self, part: QueueRow, *, is_read: bool = True) -> int:
+        """Return the number of the operation of a part, which begins one if it continues none.
+
+        A part that is not read is noted only, for the parts that may continue it.
+        """
+        key, extdata, shared = key_of(part), part.extdata, _shared(part)
+        number, following, is_repeated, of_first = self.latest.get(key, (_NO_NUMBER, 0, False, shared))
+        if extdata == 0 and following:
+            if part.syslog_addr is None:  # another operation
+                number, following = _NO_NUMBER, 0
+            is_repeated = part.syslog_addr is not None
+        if extdata <= 0:
+            following = following or 1
+        elif shared != of_first or (extdata < following and not is_repeated):
+            self._note_surplus(f"{_STRAY}: part {extdata} {_at(key[0])} is not the next one there", key[0])
+        elif extdata == following:
+            following += 1
+        if number == _NO_NUMBER and is_read:
+            if is_repeated:  # its part 0 was refused
+                self.faults[key[0]] = _CONTENTS.format(key[0])
+            number = self.operation_count
+            self.operation_count += 1
+        self.latest[key] = number, following, is_repeated, of_first
         if self.first is None:
             self.first = part._replace(data=b"")
         return number
 
-    def servers(self) -> dict[OperationKey, set[str]]:
-        """Return the servers to which each operation is sent."""
-        servers: dict[OperationKey, set[str]] = {}
-        for *operation, server, _, _ in self.latest:
-            servers.setdefault(tuple(operation), set()).add(str(server))
-        return servers
+    def _note_surplus(self, fault: str, place: Place) -> None:
+        """Note a part that does not fit: without an address it may be of any operation."""
+        self.surplus = self.surplus or fault
+        if not isinstance(place, int):
+            self.spoil(fault)
+
+    def spoil(self, fault: str) -> None:
+        """Refuse all operations, because a row may be of any of them."""
+        self.fault = self.fault or fault
+
+    def destinations(self) -> dict[Place, list[Destination]]:
+        """Return where the operations of each place go, after all parts came; nothing if all go to one.
+
+        A part without a part 0 refuses the operations of its place, else all.
+        """
+        places, progress = {key[0] for key in self.latest}, self.latest.values()
+        if len(places) == len(self.latest) and all(following for _, following, _, _ in progress):
+            return {}
+        destinations: dict[Place, list[Destination]] = {}
+        without_first = []
+        for key, (number, following, _, _) in self.latest.items():
+            place = key[0]
+            if not following:
+                without_first.append(place)
+                continue
+            of_place = destinations.setdefault(place, [])
+            if number != _NO_NUMBER:
+                of_place.append(key[1:])
+        for place in without_first:
+            if isinstance(place, int) and place in destinations:
+                self.faults[place] = f"a part {_at(place)} has another destination than part 0"
+            else:
+                self.spoil(f"{_STRAY}: a part {_at(place)} has no part 0")
+        return destinations
+
+
+def _at(place: Place) -> str:
+    return f"at SYSLOG_ADDR {place}" if isinstance(place, int) else "without SYSLOG_ADDR"
 
 
 Transaction = EndedTransaction[QueueTransaction, QueuePart]
 
 
 def operations(parts: Iterable[QueuePart]) -> Iterator[PendingOperation]:
-    """Yield the operations of parts, which are sorted by them."""
+    """Yield the operations of parts, which are sorted by them; one that is refused may come in pieces."""
     for _, of_operation in groupby(parts, key=attrgetter("operation")):
-        own_parts = [*of_operation]
-        operation = PendingOperation(own_parts[0].where)
-        for part in own_parts:
+        operation: PendingOperation | None = None
+        for part in of_operation:
+            if operation is None:
+                operation = PendingOperation(part.where)
+            elif operation.fault is not None and operation.size > _MAX_REFUSED:
+                yield operation
+                operation = PendingOperation(part.where, operation.fault)
             operation.add(part.row, part.fault)
-        yield operation
+        if operation is not None:
+            yield operation
 
 
 def read_typ(part: QueueRow, legacy: str) -> Typ:
     """Return what a row is; `legacy` is the meaning of TYP 5."""
-    try:
-        typ = Typ(part.typ)
-    except ValueError:
-        raise WrongRow(f"TYP is {part.typ}, which is not documented") from None
+    typ = _TYPS.get(part.typ)
+    if typ is None:
+        raise WrongRow(f"TYP is {part.typ}, which is not documented")
     if typ is Typ.END:
         if legacy == "error":
             raise WrongRow("TYP is 5, COMMIT or ROLLBACK of an older version: choose one with legacy-typ5")
@@ -161,23 +258,28 @@ def read_typ(part: QueueRow, legacy: str) -> Typ:
     return typ
 
 
-def done_by(part: QueueRow) -> OperationKey:
+def place_of(part: QueueRow) -> Place:
     """Return what identifies an operation of the source within its transaction, wherever it is sent."""
-    return part.syslog_addr, part.tabnum_src, part.rowid_src, part.typ, part.channel
+    return _shared(part) if part.syslog_addr is None else part.syslog_addr
+
+
+def _shared(part: QueueRow) -> tuple[int | None, ...]:
+    """Return the values of the columns `_SHARED`."""
+    return part.typ, part.tabnum_src, part.rowid_src, part.channel
 
 
 def key_of(part: QueueRow) -> OperationKey:
     """Return the key that the parts of one operation for one destination share."""
-    return *done_by(part), part.dst_server, part.dst_owner, part.dst_table
+    return place_of(part), part.dst_server, part.dst_owner, part.dst_table
 
 
 def assemble(typ: Typ, pending: PendingOperation, lengths: str) -> Operation:
-    """Return the operation of all its parts; WrongRow where they do not make one."""
+    """Return the operation of all its parts; raise WrongRow if their lengths do not make one."""
     first, *further = pending.parts
-    if pending.fault is not None:
-        raise WrongRow(pending.fault)
     length = first.len1 + first.len2
-    if further and (lengths == "row" or (lengths == "auto" and length <= DATA_SIZE)):
+    if not further:
+        images = _cut(first.data, first.len1, first.len2)
+    elif lengths == "row" or (lengths == "auto" and length <= DATA_SIZE):
         images = _by_row(pending.parts)
     else:
         images = _by_operation(first, further)
@@ -196,6 +298,8 @@ def _by_operation(first: QueueRow, further: Sequence[QueueRow]) -> tuple[bytes, 
         if (part.len1, part.len2) not in ((first.len1, first.len2), (0, 0)):
             stated = f"LEN1 {part.len1} and LEN2 {part.len2} of part {part.extdata}"
             raise WrongRow(f"{stated} are not those of the operation, {first.len1} and {first.len2}")
+    if first.len1 + first.len2 <= sum(len(part.data) for part in (first, *further[:-1])):
+        raise WrongRow(f"LEN1 {first.len1} and LEN2 {first.len2} end before part {further[-1].extdata}")
     return _cut(b"".join(part.data for part in (first, *further)), first.len1, first.len2)
 
 
@@ -214,19 +318,22 @@ class OpenOperations:
         )
         self._by_node: dict[str, dict[int, QueueTransaction]] = {}  # in the order in which they began
 
-    def add(self, part: QueueRow, where: str, fault: str | None = None) -> None:
-        """Add a part to its operation, which is refused if the part has a fault."""
+    def add(self, part: QueueRow, where: str, fault: str | None = None, *, is_read: bool = True) -> None:
+        """Add a part to its operation, which is refused if the part has a fault.
+
+        A part that is not read is only noted.
+        """
         transaction = self._transaction_of(part)
         key_count = len(transaction.facts.latest)
-        number = transaction.facts.place(part)
+        number = transaction.facts.place(part, is_read=is_read)
         if len(transaction.facts.latest) > key_count:
             self._transactions.charge(transaction, _KEY_COST)
-        self._transactions.add(transaction, QueuePart(number, part, where, fault), len(part.data) + COST)
+        if is_read:
+            self._transactions.add(transaction, QueuePart(number, part, where, fault), len(part.data) + COST)
 
     def spoil(self, part: QueueRow, fault: str) -> None:
         """Refuse all operations of the transaction of a part, if the part may be of any of them."""
-        facts = self._transaction_of(part).facts
-        facts.fault = facts.fault or fault
+        self._transaction_of(part).facts.spoil(fault)
 
     def _transaction_of(self, part: QueueRow) -> OpenTransaction[QueueTransaction, QueuePart]:
         key = part.dbnode, part.transact_id
@@ -251,8 +358,8 @@ class OpenOperations:
         """Return warnings about the transactions that are open at the end of the input."""
         for dbnode, of_node in self._by_node.items():
             for number, facts in of_node.items():
-                count = facts.operation_count
-                yield f"transaction {dbnode}/{number} is unfinished: {count} operations are left out"
+                if count := facts.operation_count:
+                    yield f"transaction {dbnode}/{number} is unfinished: {count} operations are left out"
 
     def nodes(self) -> Iterator[str]:
         """Yield the databases that have open transactions."""

@@ -10,13 +10,13 @@ import math
 import re
 import struct
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from eventlog.core.change import Scalar, Undecoded, Value
 from eventlog.core.errors import InvalidTables, InvalidValue, NotExpressible
 from eventlog.core.values import non_finite, shortest_float32
 
-_MARKS: Final = {"big": ">", "little": "<"}
+MARKS: Final = {"big": ">", "little": "<"}
 
 
 class Form(NamedTuple):
@@ -38,7 +38,8 @@ class Width(NamedTuple):
 
 class ImageType(NamedTuple):
     width: Width
-    load: Callable[[bytes], Value]
+    code: str  # of `struct`, for fixed bytes
+    load: Callable[[Any], Value] | None  # takes what `struct` unpacks; None if that is the value
     dump: Callable[[Scalar], bytes]
 
 
@@ -65,11 +66,7 @@ Make = Callable[[int, Form], ImageType]
 
 def _number(code: str) -> Make:
     def make(length: int, form: Form) -> ImageType:
-        packing = struct.Struct(_MARKS[form.order] + code)
-
-        def load(data: bytes) -> Value:
-            number: int = packing.unpack(data)[0]
-            return number
+        packing = struct.Struct(MARKS[form.order] + code)
 
         def dump(value: Scalar) -> bytes:
             try:
@@ -79,17 +76,16 @@ def _number(code: str) -> Make:
                 pass
             raise NotExpressible(f"{value!r} is not an integer of {packing.size} bytes")
 
-        return ImageType(Width(packing.size), load, dump)
+        return ImageType(Width(packing.size), code, None, dump)
 
     return make
 
 
 def _real(code: str) -> Make:
     def make(length: int, form: Form) -> ImageType:
-        packing = struct.Struct(_MARKS[form.order] + code)
+        packing = struct.Struct(MARKS[form.order] + code)
 
-        def load(data: bytes) -> Value:
-            number: float = packing.unpack(data)[0]
+        def load(number: float) -> Value:
             if not math.isfinite(number):
                 return non_finite(number)
             return shortest_float32(number) if code == "f" else number
@@ -103,7 +99,7 @@ def _real(code: str) -> Make:
                 pass
             raise NotExpressible(f"{value!r} is not a number of {packing.size} bytes")
 
-        return ImageType(Width(packing.size), load, dump)
+        return ImageType(Width(packing.size), code, load, dump)
 
     return make
 
@@ -118,14 +114,14 @@ def _characters(varying: bool, wide: bool) -> Make:
             try:
                 text = str(data, code_set)
             except UnicodeError:
-                return Undecoded(bytes(data))
+                return Undecoded(data)
             return text if width.prefixed else text.rstrip(" ")
 
         def dump(value: Scalar) -> bytes:
             data = value.data if isinstance(value, Undecoded) else _encode(value, code_set)
             return _fill(data, width, blank, value)
 
-        return ImageType(width, load, dump)
+        return ImageType(width, f"{width.size}s", load, dump)
 
     return make
 
@@ -148,7 +144,7 @@ def _octets(varying: bool) -> Make:
                 raise NotExpressible(f"{value!r:.40} is not bytes")
             return _fill(value, width, b"\0", value)
 
-        return ImageType(width, bytes, dump)
+        return ImageType(width, f"{width.size}s", None, dump)
 
     return make
 
@@ -173,7 +169,7 @@ def _boolean(length: int, form: Form) -> ImageType:
             raise NotExpressible(f"{value!r} is not true or false")
         return bytes((value,))
 
-    return ImageType(Width(1), load, dump)
+    return ImageType(Width(1), "s", load, dump)
 
 
 _INTEGER_BYTES, _FRACTION_BYTES = 10, 5  # bytes of digits before and after the point: 20 and 10 digits
@@ -187,16 +183,17 @@ def _decimal(length: int, form: Form) -> ImageType:
     """
     if form.decimals == "raw":
         return _raw_words(_DECIMAL)
+    width, point = Width(_DECIMAL), 1 + _INTEGER_BYTES
 
     def load(data: bytes) -> Value:
-        digits = _digits(data[1:], form.decimals)
-        if data[0] not in _SIGNS:
+        status, integer = data[0], _digits(data[1:point], form.decimals).lstrip("0")
+        fraction = _digits(data[point:], form.decimals).rstrip("0")
+        if status not in _SIGNS:
             raise InvalidValue(data.hex(), "a decimal number: its status is overflow or error")
-        if (data[0] == 0) != (not digits.strip("0")):
+        if (status == 0) != (not integer and not fraction):
             raise InvalidValue(data.hex(), "a decimal number: its status and digits disagree about zero")
-        point = 2 * _INTEGER_BYTES
-        integer, fraction = digits[:point].lstrip("0") or "0", digits[point:].rstrip("0")
-        return f"{_SIGNS[data[0]]}{integer}.{fraction}" if fraction else _SIGNS[data[0]] + integer
+        number = _SIGNS[status] + (integer or "0")
+        return f"{number}.{fraction}" if fraction else number
 
     def dump(value: Scalar) -> bytes:
         text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
@@ -208,7 +205,7 @@ def _decimal(length: int, form: Form) -> ImageType:
         base = 16 if form.decimals == "bcd" else 10
         return bytes((status, *(int(digits[at : at + 2], base) for at in range(0, len(digits), 2))))
 
-    return ImageType(Width(_DECIMAL), load, dump)
+    return ImageType(width, f"{width.size}s", load, dump)
 
 
 def _digits(data: bytes, decimals: str) -> str:
@@ -224,7 +221,7 @@ def _raw_words(size: int) -> ImageType:
             raise NotExpressible(f"{value!r:.40} is not the {size} bytes of a record")
         return value
 
-    return ImageType(Width(size), bytes, dump)
+    return ImageType(Width(size), f"{size}s", None, dump)
 
 
 TYPES: Final[dict[str, Make]] = {

@@ -13,8 +13,9 @@ from eventlog.core.formats import SheetRow
 from eventlog.core.tables import Tables
 from eventlog.formats.linter.columns import DATA_SIZE, SHEET, QueueRow, write_cells
 from eventlog.formats.linter.images import read_layout
-from eventlog.formats.linter.operations import BLOBS, Typ
-from eventlog.formats.linter.times import dump_time
+from eventlog.formats.linter.linter_settings import LinterSettings
+from eventlog.formats.linter.operations import BLOBS, Destination, Typ
+from eventlog.formats.linter.times import dump_time, read_zone
 
 _TRANSACTION: Final = re.compile(r"(.{0,8})/(-?[0-9]{1,19})", re.DOTALL)
 _NUMBER: Final = re.compile(r"-?[0-9]{1,19}", re.ASCII)
@@ -23,13 +24,10 @@ _BLOB_TYPS: Final = {word: typ for typ, word in BLOBS.items()}
 
 
 def write_changes(
-    changes: Iterable[Change], tables: Tables, order: str, lengths: str
+    changes: Iterable[Change], tables: Tables, settings: LinterSettings
 ) -> Iterator[SheetRow | Refused]:
-    """Yield the queue of these changes; consecutive changes of one transaction get one COMMIT.
-
-    `order` and `lengths` are the settings time-order and lengths.
-    """
-    writer = _Writer(tables, order, lengths)
+    """Yield the queue of these changes; consecutive changes of one transaction get one COMMIT."""
+    writer = _Writer(tables, settings)
     alone = count(1)
     numbered = ((change, change.transaction or f"/{next(alone)}") for change in changes)
     for transaction, group in groupby(numbered, lambda pair: pair[1]):
@@ -37,11 +35,14 @@ def write_changes(
 
 
 class _Writer:
-    def __init__(self, tables: Tables, order: str, lengths: str) -> None:
+    def __init__(self, tables: Tables, settings: LinterSettings) -> None:
         self._tables = tables
-        self._order = order
-        self._lengths = lengths
-        self._address = 0  # the last that was written
+        self._order = settings.time_order
+        self._zone = read_zone(settings.time_zone)
+        self._lengths = settings.lengths
+        self._address = 0  # the highest that was written
+        self._place: tuple[str, int] | None = None  # transaction and address of the last operation
+        self._destinations: set[Destination] = set()  # of that place
 
     def transaction(self, name: str, changes: Iterable[Change]) -> Iterator[SheetRow | Refused]:
         last: tuple[Change, QueueRow] | None = None
@@ -61,7 +62,7 @@ class _Writer:
         address = address if isinstance(address, int) else self._address + 1
         self._address = max(self._address, address)
         return QueueRow(
-            oper_date=dump_time(time, self._order) if isinstance(time, str) else part.oper_date,
+            oper_date=self._date(time) if isinstance(time, str) else part.oper_date,
             dbnode=part.dbnode,
             transact_id=part.transact_id,
             syslog_addr=address,
@@ -72,10 +73,14 @@ class _Writer:
     def _parts(self, change: Change, transaction: str) -> Iterator[QueueRow]:
         typ, first, second = self._images(change)
         dbnode, number = _transaction(transaction)
-        stated = _number((change.position or "").partition("@")[0])
-        address = self._address + 1 if stated is None else stated
+        destination = (
+            _text(change, "dst_server", ""),
+            _text(change, "dst_owner", change.schema or ""),
+            _text(change, "dst_table", change.table),
+        )
+        address = self._next_address(change, transaction, destination)
         part = QueueRow(
-            oper_date=dump_time(change.time, self._order) if change.time else b"",
+            oper_date=self._date(change.time) if change.time else b"",
             dbnode=dbnode,
             transact_id=number,
             syslog_addr=address,
@@ -84,13 +89,26 @@ class _Writer:
             channel=_number(change.user),
             tabnum_src=_integer(change, "tabnum_src", self._table_number(change)),
             rowid_src=_integer(change, "rowid_src", None),
-            dst_server=_text(change, "dst_server", ""),
-            dst_owner=_text(change, "dst_owner", change.schema or ""),
-            dst_table=_text(change, "dst_table", change.table),
+            dst_server=destination[0],
+            dst_owner=destination[1],
+            dst_table=destination[2],
         )
         self._address = max(self._address, address)
         for at, (data, len1, len2) in enumerate(_split(first, second, self._lengths)):
             yield part._replace(extdata=at, len1=len1, len2=len2, data=data)
+
+    def _next_address(self, change: Change, transaction: str, destination: Destination) -> int:
+        """Return the address of an operation: the stated one, unless another operation was written there."""
+        address = _stated_address(change.position)
+        if address is None or (self._place == (transaction, address) and destination in self._destinations):
+            address = self._address + 1
+        if self._place != (transaction, address):
+            self._place, self._destinations = (transaction, address), set()
+        self._destinations.add(destination)
+        return address
+
+    def _date(self, time: str) -> bytes:
+        return dump_time(time, self._order, self._zone)
 
     def _table_number(self, change: Change) -> int | None:
         table = self._tables.of(change.schema, change.table)
@@ -148,6 +166,11 @@ def _transaction(name: str) -> tuple[str, int]:
 
 def _number(text: str | None) -> int | None:
     return int(text) if text is not None and _NUMBER.fullmatch(text) else None
+
+
+def _stated_address(position: str | None) -> int | None:
+    """Return the address of a position that a queue has, or that is a number."""
+    return _number((position or "").partition("@")[0].rpartition("/")[2])
 
 
 def _blobatr(change: Change) -> int:

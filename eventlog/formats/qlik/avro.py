@@ -7,6 +7,7 @@ for ever, or overflow its stack.
 
 from __future__ import annotations
 
+import decimal
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ _NAMESPACE = "com.attunity.queue.msg"
 _MAX_SCHEMA = 4_000_000
 _MAX_DEPTH = 8
 _MAX_VALUES = 100_000  # of a record
+_MAX_DECIMAL = 1_000  # bytes, and digits after the point
+_DIGITS = decimal.Context(prec=3 * _MAX_DECIMAL)  # more than that many bytes have
 _PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
 
 
@@ -39,7 +42,20 @@ def library() -> Any:
     """Return the package that reads and writes Avro."""
     with extra("avro", "Avro"):
         import fastavro
+    for kind in ("bytes", "fixed"):
+        fastavro.read.LOGICAL_READERS[f"{kind}-{_EXACT_DECIMAL}"] = _read_decimal
     return fastavro
+
+
+_EXACT_DECIMAL = "eventlog-decimal"  # read by us, because the package rounds to the declared precision
+
+
+def _read_decimal(data: bytes, schema: Schema | None, _: Schema | None) -> decimal.Decimal:
+    """Return a number with all its digits, even if the schema declares fewer."""
+    scale = (schema or {}).get("scale", 0)
+    if len(data) > _MAX_DECIMAL or type(scale) is not int or not 0 <= scale <= _MAX_DECIMAL:
+        raise ValueError(f"a decimal of {len(data)} bytes and scale {scale}: at most {_MAX_DECIMAL} are read")
+    return decimal.Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, _DIGITS)
 
 
 def _parse(schema: Schema) -> Schema:
@@ -159,6 +175,18 @@ def foreign(text: str) -> Schema:
         return _parse(load_schema(text))
 
 
+@lru_cache(maxsize=1000)
+def for_reading(text: str) -> Schema:
+    """Return a schema that came with a message, ready to decode values without a loss of digits."""
+    load_schema(text)
+    with _of_schemas():
+        return _parse(json.loads(text, object_hook=_with_exact_decimal))
+
+
+def _with_exact_decimal(schema: Schema) -> Schema:
+    return schema | {"logicalType": _EXACT_DECIMAL} if schema.get("logicalType") == "decimal" else schema
+
+
 def load_schema(text: str) -> Schema:
     """Return a schema that came with a message, as it was written: JSON needs no more of it."""
     if len(text) > _MAX_SCHEMA:
@@ -212,9 +240,19 @@ def _check_form(schema: Any, closed: dict[str, int], depth: int) -> int:
     if schema["type"] == "enum":
         closed[name] = 1
         return 1
+    if _is_fixed_decimal(schema):
+        closed[name] = 1
+        return 1
     if schema["type"] in ("array", "map", "fixed"):
         raise InvalidAvro(f"an Avro schema with {schema['type']}, which no message has")
     return _check(schema["type"], closed, depth + 1)
+
+
+def _is_fixed_decimal(schema: Schema) -> bool:
+    """Return whether a schema is of decimals that all have the same number of bytes."""
+    size = schema.get("size")
+    is_decimal = schema["type"] == "fixed" and schema.get("logicalType") == "decimal"
+    return is_decimal and type(size) is int and 0 < size <= _MAX_DECIMAL
 
 
 def decode(schema: Schema, data: bytes) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from eventlog.formats.qlik.qlik_settings import QlikSettings
 from eventlog.formats.qlik.row_headers import HeaderReader, MaskReader
 from eventlog.formats.qlik.row_writer import ChangeRowWriter, WrittenCells
 from eventlog.formats.qlik.rows import ChangeRow, TablePart, read_row
-from eventlog.formats.qlik.sequenced import pair
+from eventlog.formats.qlik.sequenced import pair, with_second_events
 from eventlog.formats.qlik.structure import (
     DataColumn,
     Structure,
@@ -96,7 +96,7 @@ def read(
         sequence.check(settings.until)
     evidence = MaskEvidence()
     for name, parts in groupby(sources, lambda source: settings.table or source.stem):
-        yield from changes_of(_parse(name, parts, tables, settings, evidence))
+        yield from with_second_events(changes_of(_parse(name, parts, tables, settings, evidence)))
 
 
 def read_structure(
@@ -317,4 +317,5 @@ FORMAT: Format = Format(
     write=write,
     remember=load_memory,
     takes_no_key=True,
+    writes_utc=True,
 )

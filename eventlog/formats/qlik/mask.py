@@ -35,6 +35,8 @@ class WrongMaskOrder(EventlogError):
 
 
 class MaskOrder(enum.StrEnum):
+    """A byte order of masks."""
+
     LITTLE = "little"
     BIG = "big"
 
@@ -45,10 +47,10 @@ class MaskEvidence:
     def __init__(self) -> None:
         self._counts = dict.fromkeys(MaskOrder, 0)
 
-    def add(self, order: MaskOrder | None) -> None:
-        """Count a mask that proves an order; None for one that proves none."""
+    def add(self, order: MaskOrder | None, count: int = 1) -> None:
+        """Count masks that prove an order; None for those that prove none."""
         if order is not None:
-            self._counts[order] += 1
+            self._counts[order] += count
 
     def remedy(self) -> str:
         """Return the end of a sentence: what was proved, and what to set."""

@@ -75,12 +75,12 @@ class MessageReader:
         self._tables = tables
         self._settings = settings
         self._order = None if settings.mask_order == "auto" else MaskOrder(settings.mask_order)
-        self._evidence = MaskEvidence()
+        self.evidence = MaskEvidence()
         self._only = next(iter(tables)) if len(tables) == 1 else None
         self._topic = settings.table
         self._doubts: dict[tuple[str, str], bool] = {}  # of tables, and whether they are to be reported
         self._readers: dict[object, RecordReader] = {}
-        self._last_readers: dict[object, RecordReader] = {}
+        self.version = 0  # which changes with the readers of messages
         self._index = MetadataIndex(settings.published)
         self.metadata_by_id = self._index.by_id
         self._registered = RegisteredSchemas(settings.schema_of, settings.published)
@@ -103,9 +103,8 @@ class MessageReader:
                 change = record if isinstance(record, Refused) else self.read_record(source, record)
                 if isinstance(change, Refused):
                     yield change
-                    continue
                 yield from self.notices()
-                if change is not None and (not until or (change.position or "") <= until):
+                if isinstance(change, Change) and (not until or (change.position or "") <= until):
                     yield change
 
     def read_record(self, source: Source[Object], record: Object) -> Change | Refused | None:
@@ -122,9 +121,28 @@ class MessageReader:
         except EventlogError as fault:
             return Refused(source.at(record.where), str(fault), record.raw)
 
-    def _read_of(self, source: Source[Object], record: Object) -> Change | None:
+    def body_with_reader(self, source: Source[Object], value: Any) -> tuple[Body, RecordReader] | None:
+        """Return the body of a data message with the reader of its kind; None for what has none."""
+        self._set_topic(source)
+        try:
+            body = self._body(value) if envelope.read(value)[0] == "DT" else None
+            data = None if body is None else body.data or body.before
+            return None if body is None or data is None else (body, self._reader_of(body, data))
+        except (EventlogError, TypeError, KeyError, AttributeError):
+            return None  # reported when it is read
+
+    def read_by(self, reader: RecordReader, value: Any) -> Change:
+        """Return the change of a data message by a reader that it had."""
+        body = self._body(value)
+        assert body is not None
+        return self._change_by(reader, body)
+
+    def _set_topic(self, source: Source[Object]) -> None:
         if self._settings.table_of_topic:
             self._topic = source.stem
+
+    def _read_of(self, source: Source[Object], record: Object) -> Change | None:
+        self._set_topic(source)
         value = envelope.binary(record.value)
         if record.key is not None and type(value) is bytes and self._registered.learn_key(value, record.key):
             self._clear_readers()
@@ -166,15 +184,18 @@ class MessageReader:
         if data is None:
             raise InvalidMessage("neither data nor beforeData holds the row")
         try:
-            reader = self._reader_of(body, data)
-            change = reader.change(body)
+            return self._change_by(self._reader_of(body, data), body)
         except (TypeError, KeyError, AttributeError) as fault:
             raise InvalidMessage(f"it has not the form of one: {type(fault).__name__} {fault}") from fault
-        if reader.doubts:
+
+    def _change_by(self, reader: RecordReader, body: Body) -> Change:
+        """Return the change of a message, and note what is doubtful even if it is refused."""
+        try:
+            return reader.change(body)
+        finally:
             for doubt in reader.doubts:
                 self._doubts.setdefault((str(reader.structure), doubt), True)
             reader.doubts.clear()
-        return change
 
     def notices(self) -> Iterator[Refused]:
         """Report each table once whose masks have no metadata."""
@@ -184,26 +205,22 @@ class MessageReader:
                 yield Refused(*doubt, fault=False)
 
     def _reader_of(self, body: Body, data: Mapping[str, Any]) -> RecordReader:
-        """Return the reader for messages of this kind, mostly that of the last one of their table."""
+        """Return the reader for messages of this kind."""
         names = _names(body, data)
         kind = names if len(names) == len(data) else (names, len(data), tuple(body.before or ()))
         headers = body.headers
         ids = body.schema_id, headers.get("externalSchemaId")
-        table_id = (*ids, body.schema, body.table, headers.get("table"), self._topic)
-        reader = self._last_readers.get(table_id)
-        if reader is None or reader.kind != kind:
-            reader = self._readers.get((table_id, kind))
-            if reader is None:
-                if len(self._readers) >= _MAX_READERS:
-                    self._clear_readers()
-                reader = self._readers[table_id, kind] = self._reader(body, names)
-                reader.kind = kind
-            self._last_readers[table_id] = reader
+        key = (*ids, body.schema, body.table, headers.get("table"), self._topic, kind)
+        reader = self._readers.get(key)
+        if reader is None:
+            if len(self._readers) >= _MAX_READERS:
+                self._clear_readers()
+            reader = self._readers[key] = self._reader(body, names)
         return reader
 
     def _clear_readers(self) -> None:
+        self.version += 1
         self._readers.clear()
-        self._last_readers.clear()
 
     def _body(self, value: Any) -> Body | None:
         kind, schema_id, schema, message = envelope.read(value)
@@ -231,7 +248,7 @@ class MessageReader:
             raise InvalidMessage(f"type {kind[:40]!r} is neither MD nor DT")
         if schema is None:
             schema = self._schema(schema_id)
-        body = envelope.body(avro.decode(avro.foreign(schema), inner), schema_id)
+        body = envelope.body(avro.decode(avro.for_reading(schema), inner), schema_id)
         return envelope.named_outside(body, outer["headers"])
 
     def _schema(self, schema_id: str | None) -> str:
@@ -247,7 +264,7 @@ class MessageReader:
         table_metadata = self._registered.metadata_of(number)
         self.metadata_by_id[table_metadata.schema_id] = table_metadata
         return envelope.body(
-            avro.decode(avro.foreign(table_metadata.data_schema), record), table_metadata.schema_id
+            avro.decode(avro.for_reading(table_metadata.data_schema), record), table_metadata.schema_id
         )
 
     def _store_metadata(self, message: Any, schema: str | None) -> None:
@@ -275,7 +292,7 @@ class MessageReader:
             message_structure,
             names,
             self._order,
-            self._evidence,
+            self.evidence,
             self._settings.header_time_format,
             row,
             [order for order in orders if order is not None],

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from eventlog.core.settings import setting
 from eventlog.formats.qlik.metadata import Metadata
+from eventlog.formats.qlik.numbering import Arrival
 from eventlog.formats.qlik.qlik_settings import QlikSettings
+from eventlog.formats.qlik.transaction_places import MemorySorter, OpenSorter
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,9 @@ class MessageSettings(QlikSettings):
     table_of_topic: bool = False  # a source has the name of its table, if its messages name none
     schema_of: Callable[[int], str] | None = None  # of a registry, by id
     register: Callable[[str, str], int] | None = None  # at a registry: table and schema, for an id
+    since: str = ""  # the change_seq after which the source is read
+    arrival: Arrival = Arrival.ANY  # of the changes that are written
+    open_sorter: OpenSorter = MemorySorter
 
     def __post_init__(self) -> None:
         if self.framing == "confluent":  # whose wire format holds Avro and nothing else here

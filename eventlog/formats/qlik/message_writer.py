@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,17 +11,48 @@ from typing import Any, NamedTuple
 from eventlog.core.change import Change, Op, check_decoded
 from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
 from eventlog.core.grouped_warnings import unchanged_updates
+from eventlog.core.plurals import quantity
 from eventlog.core.tables import Tables
-from eventlog.formats.qlik import avro, metadata
+from eventlog.formats.qlik import avro, metadata, sequence
 from eventlog.formats.qlik.headers import utc_millis
 from eventlog.formats.qlik.message_settings import MessageSettings
 from eventlog.formats.qlik.metadata import Metadata
-from eventlog.formats.qlik.numbering import Numbered, memory_of, number_drafts, without_no_ops
+from eventlog.formats.qlik.numbering import (
+    Arrival,
+    Drafted,
+    HeldDrafts,
+    Numbered,
+    key_of_transaction,
+    memory_of,
+    number_drafts,
+    without_no_ops,
+)
 from eventlog.formats.qlik.records import RecordWriter
-from eventlog.formats.qlik.structure import Structure, check_width, observe, shown, structure_of
+from eventlog.formats.qlik.structure import (
+    Structure,
+    check_width,
+    in_message,
+    observe,
+    shown,
+    structure_of,
+)
+from eventlog.formats.qlik.transaction_windows import HeldChanges, KeyedChange, in_sequence, in_windows
 
 Message = dict[str, Any] | bytes
 _MAX_ENCODERS = 10_000
+
+
+class FallingSequence(EventlogError):
+    """{0}: change_seq {1} comes after {2}, and those of a run never fall: {3}"""
+
+
+# why messages have no place in their transactions
+_AS_IS = "--order as-is does not show where transactions end"
+_CUT = "--since or --until may cut their transactions"
+# what to do about a change_seq that falls
+_SORT = "--order sequence sorts the changes"
+_MIXED = "one was made for a change without a change_seq, so convert such changes in a run of their own"
+_START_AGAIN = "a new run begins with it; with --follow, a greater --settle keeps change tables in one order"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +98,46 @@ class MessageWriter:
         tally = unchanged_updates()
         if drops:
             changes = without_no_ops(changes, self._tables, tally)
-        drafts = ((change, self._draft(change)) for change in changes)
         memory = memory_of(settings, settings.published)
-        for item in number_drafts(drafts, memory, settings.now, recounted=drops):
+        as_is, uncounted = settings.arrival is Arrival.AS_IS, 0
+        claims = _no_time if as_is else _whole_times(settings)
+        remedy = _SORT if as_is else _START_AGAIN if memory.written else _MIXED
+        for item in number_drafts(
+            map(self._drafted, _in_order(changes, settings)),
+            memory,
+            settings.now,
+            recounted=drops,
+            claims=claims,
+            open_sorter=settings.open_sorter,
+        ):
             if isinstance(item, Refused):
                 yield item
-            else:
-                yield from self._finish(*item)
+                continue
+            numbered, draft = item
+            if seq := numbered.sequence:
+                if seq < memory.written:
+                    raise FallingSequence(numbered.change.table, seq, memory.written, remedy)
+                memory.written = seq
+            if claims is not None:
+                uncounted += _is_uncounted(numbered)
+            yield from self._finish(numbered, draft)
         yield from tally.warnings()
+        if uncounted:
+            yield _notice_of(uncounted, _AS_IS if as_is else _CUT)
+
+    def _drafted(self, item: KeyedChange | HeldChanges) -> Drafted[Unnumbered] | HeldDrafts[Unnumbered]:
+        """Return a change with its draft. A copy of this writer shows which of those that are held are
+        refused.
+        """
+        if not isinstance(item, HeldChanges):
+            change, key = item
+            return change, key, self._draft(change)
+        probe = copy(self)
+        probe._last, probe._writers, probe._due = dict(self._last), dict(self._writers), set(self._due)
+        return HeldDrafts(probe._drafts(item), self._drafts(item))
+
+    def _drafts(self, changes: Iterable[KeyedChange]) -> Iterator[Drafted[Unnumbered]]:
+        return ((change, key, self._draft(change)) for change, key in changes)
 
     def _draft(self, change: Change) -> Unnumbered | Refused:
         """Return the message of a change without its numbers; Refused if it has none, so that its
@@ -117,7 +181,7 @@ class MessageWriter:
         if writer is not None and writer.holds(change):
             return writer, False
         last = self._last.get(at)
-        structure = observe(self._described_structure(at, writer, last), change)
+        structure = _observe(self._described_structure(at, writer, last), change)
         check_width(structure)
         if self._avro:
             metadata.check_names(structure)
@@ -136,7 +200,7 @@ class MessageWriter:
             return writer.structure
         table = self._tables.of(*at)
         if table is not None and table.columns:
-            return Structure(*at, shown(structure_of(table)).columns)
+            return Structure(*at, tuple(map(in_message, structure_of(table).columns)))
         return last.structure if last else None
 
     def _following(self, last: Metadata | None, structure: Structure, version: int) -> Metadata:
@@ -182,6 +246,46 @@ class MessageWriter:
         around = {**_envelope(table_metadata.schema_id, {}), "magic": avro.MAGIC}
         outer = avro.envelope()
         return lambda message: avro.encode(outer, {**around, "message": avro.encode(schema, message)})
+
+
+def _in_order(changes: Iterable[Change], settings: MessageSettings) -> Iterator[KeyedChange | HeldChanges]:
+    """Yield the changes with their transactions, by change_seq unless the source's order is wanted."""
+    if settings.arrival is Arrival.ANY:
+        return in_sequence(changes, settings.open_sorter)
+    if settings.arrival is Arrival.SEQUENCE:
+        return in_windows(changes, settings.open_sorter)
+    return ((change, key_of_transaction(change)) for change in changes)
+
+
+def _no_time(time: str) -> bool:
+    return False
+
+
+def _whole_times(settings: MessageSettings) -> Callable[[str], bool] | None:
+    """Return whether the transactions of a time are whole; None if those of all times are."""
+    cut_times = {seq[: sequence.TIME] for seq in (settings.since, settings.until) if seq}
+    return (lambda time: time not in cut_times) if cut_times else None
+
+
+def _is_uncounted(numbered: Numbered) -> bool:
+    """Return whether a change has no place in its transaction."""
+    change = numbered.change
+    return numbered.counter is None and change.transaction is not None and change.op is not Op.SNAPSHOT
+
+
+def _notice_of(uncounted: int, reason: str) -> Refused:
+    messages = quantity(uncounted, "message does not state", "messages do not state")
+    counters = "transactionEventCounter and transactionLastEvent"
+    return Refused("transactions", f"{messages} {counters}, because {reason}", fault=False)
+
+
+def _observe(described: Structure | None, change: Change) -> Structure:
+    """Return a structure that has room for a change; columns that are not described get lengths in bytes."""
+    structure = observe(described, change)
+    if structure is described:
+        return structure
+    columns = frozenset(described.columns if described else ())
+    return replace(structure, columns=tuple(c if c in columns else in_message(c) for c in structure.columns))
 
 
 def _envelope(schema_id: str | None, message: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from eventlog.core.tables import Tables
 from eventlog.formats.qlik import sequence
 from eventlog.formats.qlik.message_settings import MessageSettings
 from eventlog.formats.qlik.numbering import load_memory
+from eventlog.formats.qlik.sequenced import with_second_events
 
 if TYPE_CHECKING:
     from eventlog.formats.qlik.message_writer import Message
@@ -25,7 +26,7 @@ def read(
 
     if settings.until:
         sequence.check(settings.until)
-    return MessageReader(tables, settings).run(sources)
+    return with_second_events(MessageReader(tables, settings).run(sources))
 
 
 def write(
@@ -46,4 +47,5 @@ FORMAT: Format = Format(
     write=write,
     remember=load_memory,
     takes_no_key=True,
+    writes_utc=True,
 )

@@ -41,15 +41,12 @@ def read(message: Mapping[str, Any], message_schema: str | None = None) -> Metad
     try:
         lineage = message["lineage"]
         described = message["tableStructure"]["tableColumns"]
-        ordinals = {name: int(column["ordinal"]) for name, column in described.items()}
         structure = Structure(
             str(lineage["schema"]) or None,
             str(lineage["table"]),
-            tuple(_read_column(name, described[name]) for name in sorted(ordinals, key=ordinals.__getitem__)),
+            tuple(_read_column(name, described[name]) for name in _in_order(described)),
         )
         check_width(structure)
-        if {*ordinals.values()} != {*range(1, len(ordinals) + 1)}:
-            raise InvalidMetadata(f"ordinals of table {structure} are not 1 to {len(ordinals)}")
         return Metadata(
             str(message["schemaId"]),
             structure,
@@ -64,6 +61,19 @@ def read(message: Mapping[str, Any], message_schema: str | None = None) -> Metad
         raise InvalidMetadata(f"{fault} is missing") from fault
     except (TypeError, ValueError, ArithmeticError, AttributeError) as fault:
         raise InvalidMetadata(f"it has not the form of one: {fault}") from fault
+
+
+def _in_order(described: Mapping[str, Any]) -> list[str]:
+    """Return the columns in the order of their ordinals, which may have gaps. Masks follow this order."""
+    names: dict[int, str] = {}
+    for name, column in described.items():
+        ordinal = int(column["ordinal"])
+        if ordinal < 1:
+            raise InvalidMetadata(f"ordinal of column {name} is {ordinal}, but the first is 1")
+        if ordinal in names:
+            raise InvalidMetadata(f"columns {names[ordinal]} and {name} have the same ordinal, {ordinal}")
+        names[ordinal] = name
+    return [names[ordinal] for ordinal in sorted(names)]
 
 
 def _read_column(name: str, column: Mapping[str, Any]) -> DataColumn:
@@ -110,7 +120,8 @@ def read_registered(number: int, schema: str) -> Metadata:
         data = next((branch for branch in data if isinstance(branch, dict)), None)
     if not isinstance(data, dict) or "fields" not in data:
         raise InvalidMetadata(f"schema {number} of the registry has no record `data`")
-    columns = tuple(DataColumn(f["name"], _spec(f["type"]), declared=True) for f in data["fields"])
+    fixed: dict[str, Any] = {}
+    columns = tuple(DataColumn(f["name"], _spec(f["type"], fixed), declared=True) for f in data["fields"])
     names = str(record.get("name", "")).split(".")
     schema_name, table = names[-3:-1] if len(names) > 3 else ("", "")
     structure = Structure(schema_name or None, table, columns)
@@ -128,10 +139,13 @@ def names_of(schema: str) -> tuple[str, ...]:
     return tuple(str(field["name"]) for field in avro.foreign(schema).get("fields", ()))
 
 
-def _spec(avro_type: Any) -> Spec | None:
+def _spec(avro_type: Any, fixed: dict[str, Any]) -> Spec | None:
+    """Return the data type of an Avro type; `fixed` has those that later columns may use by their names."""
     branches = avro_type if isinstance(avro_type, list) else [avro_type]
     value_type = next((b for b in branches if b != "null" and b != {"type": "null"}), "null")
-    details = value_type if isinstance(value_type, dict) else {"type": value_type}
+    details = value_type if isinstance(value_type, dict) else fixed.get(value_type, {"type": value_type})
+    if details["type"] == "fixed":
+        fixed[details["name"]] = details
     name = _LOGICAL.get(str(details.get("logicalType"))) or _AVRO.get(str(details.get("type")))
     return Spec(name, 0, int(details.get("precision", 0)), int(details.get("scale", 0))) if name else None
 

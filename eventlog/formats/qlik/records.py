@@ -31,14 +31,14 @@ from eventlog.formats.qlik.row_plans import differing, row_sides, written_equal
 from eventlog.formats.qlik.sides import Masks, Readings
 from eventlog.formats.qlik.structure import Structure, observe
 
-_OPS = {
+OPS_BY_NAME = {
     "INSERT": Op.INSERT,
     "UPDATE": Op.UPDATE,
     "DELETE": Op.DELETE,
     "REFRESH": Op.SNAPSHOT,
     "READ": Op.SNAPSHOT,
 }
-_NAMES = {op: name for name, op in _OPS.items() if name != "READ"}
+_NAMES = {op: name for name, op in OPS_BY_NAME.items() if name != "READ"}
 _HEADERS = (
     "operation",
     "changeSequence",
@@ -82,12 +82,11 @@ class RecordReader:
         """
         self.structure = structure  # of the table, whose ordinals are the bits
         self.names = names
-        self._message_structure = message_structure
-        self._load = row_plans.loading(message_structure.columns)
-        self.kind: object = self.names  # of the messages, as their reader is chosen
+        self.message_structure = message_structure
+        self.plan = row_plans.loading(message_structure.columns)
         self._order = order
-        self._evidence = evidence
-        self._time_form = time_form
+        self.evidence = evidence
+        self.time_form = time_form
         columns = message_structure.names
         places = tuple(structure.index[name] for name in columns)
         self._own_layout = ColumnLayout(MaskLayout(0, len(structure.columns)), places)
@@ -103,13 +102,15 @@ class RecordReader:
     def change(self, body: Body) -> Change:
         """Return the change that a message states."""
         headers = body.headers
-        op = _OPS.get(headers["operation"])
+        op = OPS_BY_NAME.get(headers["operation"])
         if op is None:
-            raise InvalidMessage(f"operation {str(headers['operation'])[:40]!r} is none of {', '.join(_OPS)}")
+            raise InvalidMessage(
+                f"operation {str(headers['operation'])[:40]!r} is none of {', '.join(OPS_BY_NAME)}"
+            )
         readings = self._masks_of(headers.get("changeMask"), headers.get("columnMask"))
         if len(readings.masks) > 1:
             return self._proven_change(op, body, readings)
-        self._evidence.add(readings.proven)
+        self.evidence.add(readings.proven)
         return self._change(op, body, readings.masks[0])
 
     def _proven_change(self, op: Op, body: Body, readings: Readings) -> Change:
@@ -126,9 +127,9 @@ class RecordReader:
             get = body.headers.get
             raise WrongMaskOrder(
                 f"changeMask {get('changeMask')} and columnMask {get('columnMask')} mark other columns in"
-                f" each byte order, and no beforeData prove one{self._evidence.remedy()}"
+                f" each byte order, and no beforeData prove one{self.evidence.remedy()}"
             )
-        self._evidence.add(possible[0] if len(possible) == 1 else None)
+        self.evidence.add(possible[0] if len(possible) == 1 else None)
         return changes.popitem()[1] if changes else self._change(op, body, readings.masks[-1])
 
     def _check_absent(self, body: Body, masks: Masks) -> None:
@@ -142,7 +143,7 @@ class RecordReader:
         headers, data = body.headers, body.data
         if op is Op.DELETE:
             parts = sides.delete(
-                self._message_structure, self._values(data or body.before), masks, masks.absent
+                self.message_structure, self._values(data or body.before), masks, masks.absent
             )
         elif not data:
             raise InvalidMessage(f"{headers['operation']} without data")
@@ -150,31 +151,31 @@ class RecordReader:
             parts = self._shorter_update(data, masks, body.before)
         elif op is Op.UPDATE:
             cells = tuple(data.values())
-            parts = self._update(cells, self._load(cells), masks, body.before)
+            parts = self._update(cells, self.plan(cells), masks, body.before)
         else:
-            parts = sides.insert(self._message_structure, self._load(tuple(data.values())), masks.absent)
+            parts = sides.insert(self.message_structure, self.plan(tuple(data.values())), masks.absent)
         return self._make_change(op, *parts, headers)
 
     def _values(self, row: Mapping[str, Any] | None) -> Sequence[Value]:
         if row is None:
             raise InvalidMessage("neither data nor beforeData holds the row")
-        return self._load(tuple(row.values()))
+        return self.plan(tuple(row.values()))
 
     def _update(
         self, cells: Sequence[Any], values: Sequence[Value], masks: Masks, image: Mapping[str, Any] | None
     ) -> sides.Parts:
-        structure = self._message_structure
+        structure = self.message_structure
         in_image: Sequence[bool] = ()
         if image is None:
             before = sides.unchanged(values, masks, structure.lobs)
         elif tuple(image) == self.names:
             old_cells = tuple(image.values())
-            before = list(self._load.convert_similar(old_cells, cells, values))
+            before = list(self.plan.convert_similar(old_cells, cells, values))
             self._check_mask(masks, old_cells, cells, ())
         else:
             in_image = [name in image for name in self.names]
             old_cells = tuple(image.get(name) for name in self.names)
-            before = list(self._load(old_cells))
+            before = list(self.plan.convert_similar(old_cells, cells, values))
             self._check_mask(masks, old_cells, cells, in_image)
         if in_image:
             by_mask = sides.unchanged(values, masks, structure.lobs)
@@ -203,8 +204,8 @@ class RecordReader:
                 raise self._contradiction(place, "changed, and its value is the same in beforeData")
             return
         cells = {type(old_cell), type(cell)} - {type(None)}
-        column = self._message_structure.columns[place]
-        if not self._message_structure.lobs[place] and (column.spec is not None or cells != {str}):
+        column = self.message_structure.columns[place]
+        if not self.message_structure.lobs[place] and (column.spec is not None or cells != {str}):
             raise self._contradiction(place, "unchanged, and beforeData has another value")
 
     def _contradiction(self, place: int, words: str) -> InvalidMask:
@@ -219,7 +220,18 @@ class RecordReader:
         """Return an update without the new values of some columns, which only beforeData has."""
         absent = {*masks.absent, *(i for i, name in enumerate(self.names) if name not in data)}
         cells = tuple(data.get(name) for name in self.names)
-        return self._update(cells, self._load(cells), masks._replace(absent=sorted(absent)), image)
+        return self._update(cells, self.plan(cells), masks._replace(absent=sorted(absent)), image)
+
+    def certain_masks(self, change_mask: Any, column_mask: Any) -> Readings | None:
+        """Return the meaning of masks; None if it must be reported with a message."""
+        try:
+            readings = self._masks_of(change_mask, column_mask)
+            if not self.doubts:
+                return readings
+            del self._masks_read[change_mask, column_mask]
+            return None
+        finally:
+            self.doubts.clear()
 
     def _masks_of(self, change_mask: Any, column_mask: Any) -> Readings:
         masks = self._masks_read.get((change_mask, column_mask))
@@ -242,17 +254,25 @@ class RecordReader:
         of_columns, of_change = (
             orders_of(data or b"", layout.mask, self._order) for data in (column_data, change_data)
         )
-        is_assumed = self._order is None and column_data is None and MaskOrder.BIG not in of_change
+        is_unproven = self._order is None and column_data is None
+        is_assumed = is_unproven and self._may_be_wider(change_data, of_change)
         if is_assumed:
-            of_change = (MaskOrder.BIG,)  # the table may have more columns than these
+            of_change = (MaskOrder.BIG,)
         shared = tuple(order for order in of_columns if order in of_change)
         masks = (self._flags(change_data, column_data, order, layout) for order in shared or of_columns[-1:])
         return Readings(tuple(dict.fromkeys(masks)), () if self._order or is_assumed else shared)
 
+    def _may_be_wider(self, change_data: bytes | None, orders: Sequence[MaskOrder]) -> bool:
+        """Return whether a mask would be possible in big order if data lacked columns of the table."""
+        if MaskOrder.BIG in orders or change_data is None:
+            return False
+        bits = read_mask(change_data, MaskOrder.BIG)
+        return any(layout.mask.fault(bits) is None for layout in self._layouts)
+
     def _check_all_columns(self, column_data: bytes | None) -> None:
         """Raise InvalidMask unless a columnMask has the bits of all columns of the message, and no others."""
         orders = MaskOrder if self._order is None else (self._order,)
-        all_bits = self._message_structure.all_bits
+        all_bits = self.message_structure.all_bits
         if column_data is None or all(read_mask(column_data, order) != all_bits for order in orders):
             shown = "null" if column_data is None else column_data.hex().upper()
             raise InvalidMask(
@@ -298,17 +318,17 @@ class RecordReader:
             fields,
             position,
             _text(headers, "transactionId"),
-            self._time(headers.get("timestamp")),
+            self.read_time(headers.get("timestamp")),
             _facts(headers),
         )
 
-    def _time(self, time: Any) -> str | None:
+    def read_time(self, time: Any) -> str | None:
         """Return the time of a change, which may be a number in the forms since 1970."""
         if not time:
             return None
-        if type(time) not in ((str, int, float) if self._time_form != ISO else (str,)):
+        if type(time) not in ((str, int, float) if self.time_form != ISO else (str,)):
             raise InvalidMessage(f"timestamp {str(time)[:40]!r} is no text")
-        return read_header_time(str(time), self._time_form)
+        return read_header_time(str(time), self.time_form)
 
 
 def _differ(old_cell: Any, cell: Any) -> bool:
@@ -413,7 +433,7 @@ class RecordWriter:
             changed = join(differing(before, after, image_row, row)) & ~self.structure.lob_bits
             image = self._image(before, after, image_row, changed)
         elif change.op is Op.DELETE:
-            changed = self.structure.key_bits
+            changed = self.structure.bits_of_key(change.key)
         else:
             changed = captured & ~self.structure.lob_bits
         payload = {"data": dict(zip(self.structure.names, row, strict=True)), "beforeData": image}

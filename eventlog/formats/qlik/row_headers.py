@@ -16,9 +16,9 @@ from eventlog.formats.qlik.structure import Structure
 
 _MAX_CACHED = 10_000  # kinds of rows, or masks
 _NO_MASK = Masks()
-_NO_TIME = "1970-01-01"
+NO_TIME = "1970-01-01"
 _ZONE = re.compile(r" (?:UTC|([+-][0-9]{2}(?::?[0-9]{2})?))\Z", re.ASCII)  # as warehouses write them
-_FACTS = ("stream_position", "partition_name")
+FACTS = ("stream_position", "partition_name")
 _new = tuple.__new__  # a third of the cost of a named tuple's constructor
 
 
@@ -29,18 +29,20 @@ class HeaderReader:
         self._kind = heading.header("change_oper", "operation")
         self._seq = heading.header("change_seq")
         self._circumstance = heading.header("transaction_id", "timestamp")
-        self._facts = tuple((name, heading.headers[name]) for name in _FACTS if name in heading.headers)
+        self._facts = tuple((name, heading.headers[name]) for name in FACTS if name in heading.headers)
         self._sequenced = heading.sequenced
-        self._time_form = time_form
-        self._last_seq = ""
+        self.time_form = time_form
         self._letters: dict[tuple[object, object], str] = {(None, None): "I"} if heading.full_load else {}
 
     def letter(self, cells: Sequence[Any]) -> str:
         """Return the letter of a row."""
         kind = self._kind(cells)
-        return self._letters.get(kind) or self._read_letter(kind)
+        return self._letters.get(kind) or self.letter_of(kind)
 
-    def _read_letter(self, kind: tuple[object, object]) -> str:
+    def letter_of(self, kind: tuple[object, object]) -> str:
+        """Return the letter of rows with these cells, change_oper and operation."""
+        if letter := self._letters.get(kind):
+            return letter
         if len(self._letters) >= _MAX_CACHED:
             self._letters.clear()
         letter = self._letters[kind] = letter_of(*kind)
@@ -51,17 +53,25 @@ class HeaderReader:
         if not self._sequenced:
             return None
         seq = self._seq(cells)
-        if seq and seq == self._last_seq:  # a B row shares that of its U row
-            return self._last_seq
         if not seq and letter == "I":
             return ""
-        self._last_seq = sequence.check("" if seq is None else str(seq))
-        return self._last_seq
+        return sequence.check("" if seq is None else str(seq))
 
     def transaction(self, cells: Sequence[Any]) -> str | None:
         """Return the id of a row's transaction."""
         transaction, _ = self._circumstance(cells)
         return None if transaction is None or transaction == "" else str(transaction)
+
+    def time(self, cell: object) -> str | None:
+        """Return the time of a change in UTC; 1970-01-01 means a time that was unknown before the commit."""
+        form = self.time_form
+        if isinstance(cell, dt.datetime):
+            cell, form = cell.isoformat(), ISO
+        text = str(cell) if form != ISO else _ZONE.sub(lambda zone: zone[1] or "Z", str(cell))
+        if text == "" or text.startswith(NO_TIME):
+            return None
+        time = read_header_time(text, form)
+        return None if form != ISO and time.startswith(NO_TIME) else time
 
     def change(
         self,
@@ -82,7 +92,7 @@ class HeaderReader:
             fields,
             seq or None,
             None if transaction is None or transaction == "" else str(transaction),
-            None if time is None else _time(time, self._time_form),
+            None if time is None else self.time(time),
             tuple([(name, str(cells[i])) for name, i in self._facts if cells[i]]),
         )
 
@@ -105,7 +115,10 @@ class MaskReader:
         """Return the mask of a row; None if the table has no such column."""
         if not self._is_there:
             return None
-        cell = self._mask(cells)
+        return self.load_cell(self._mask(cells))
+
+    def load_cell(self, cell: Any) -> bytes:
+        """Return the mask that a cell holds."""
         mask = self._loaded.get(cell)
         if mask is None:
             mask = self._loaded[cell] = load(cell, self._layout, self._order)
@@ -151,14 +164,3 @@ def make_change(
     """Return a change as Replicate has it: without a user or query-backs, and with everything decoded."""
     parts = (op, schema, table, key, fields, position, transaction, time, None, False, extra, None)
     return _new(Change, parts)
-
-
-def _time(cell: object, form: str) -> str | None:
-    """Return the time of a change in UTC; 1970-01-01 means a time that was unknown before the commit."""
-    if isinstance(cell, dt.datetime):
-        cell, form = cell.isoformat(), ISO
-    text = str(cell) if form != ISO else _ZONE.sub(lambda zone: zone[1] or "Z", str(cell))
-    if text == "" or text.startswith(_NO_TIME):
-        return None
-    time = read_header_time(text, form)
-    return None if form != ISO and time.startswith(_NO_TIME) else time

@@ -12,12 +12,13 @@ import datetime as dt
 import decimal
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from eventlog.core.change import ABSENT, Absent, Change, Op, Side, Undecoded, Value
 from eventlog.core.errors import EventlogError, InvalidValue, NotExpressible, WrongRow
 from eventlog.formats.qlik.structure import DataColumn, Structure
-from eventlog.formats.qlik.types import DATA_TYPES, Schema, Spec
+from eventlog.formats.qlik.types import DATA_TYPES, Schema, Spec, certain_length
 
 _NO_SPEC = Spec("")
 _MAX_PLANS = 1_000
@@ -35,19 +36,43 @@ def written_equal(first: Any, second: Any) -> bool:
     return first == second and type(first) is type(second) and (first != 0 or str(first) == str(second))
 
 
+class RowLimits(NamedTuple):
+    """The limits of the values of a row; nearly all rows are within them."""
+
+    lengths: tuple[tuple[int, int], ...]  # places of texts and bytes, and a length that fits for certain
+    integers: tuple[tuple[int, int, int], ...]  # places of integers, the least and the greatest
+
+    def may_be_exceeded(self, row: Sequence[Any]) -> bool:
+        """Return whether a value may be longer than its column."""
+        for place, length in self.lengths:
+            if len(row[place]) > length:
+                return True
+        for place, least, greatest in self.integers:  # noqa: SIM110 - a generator costs more than the loop
+            if not least <= row[place] <= greatest:
+                return True
+        return False
+
+
+_Plan = tuple[RowLimits | None, tuple[tuple[int, Step, Spec], ...]]
+
+
 class RowPlan:
     """A converter of rows of one structure; its errors name the column of the value."""
 
-    def __init__(self, columns: Sequence[DataColumn], steps: Sequence[Steps]) -> None:
+    def __init__(
+        self, columns: Sequence[DataColumn], steps: Sequence[Steps], *, checks_sizes: bool = False
+    ) -> None:
+        """Take the steps of each column; `checks_sizes` refuses values that are longer than their columns."""
         self._columns = columns
         self._steps = steps
-        self._plans: dict[tuple[type, ...], tuple[tuple[int, Step, Spec], ...]] = {}
+        self._fits = [_fit_of(column) if checks_sizes else None for column in columns]
+        self._plans: dict[tuple[type, ...], _Plan] = {}
 
     def __call__(self, row: Sequence[Any]) -> Sequence[Any]:
         types = tuple(map(type, row))
-        plan = self._plans.get(types)
-        if plan is None:
-            plan = self._make_plan(types)
+        limits, plan = self._plans.get(types) or self._make_plan(types)
+        if limits is not None and limits.may_be_exceeded(row):
+            self._check_sizes(limits, row)
         if not plan:
             return row
         converted = list(row)
@@ -64,9 +89,9 @@ class RowPlan:
     ) -> Sequence[Any]:
         """Convert a row by the conversion of a similar row: equal values are converted once."""
         types = tuple(map(type, row))
-        plan = self._plans.get(types)
-        if plan is None:
-            plan = self._make_plan(types)
+        limits, plan = self._plans.get(types) or self._make_plan(types)
+        if limits is not None and limits.may_be_exceeded(row):
+            self._check_sizes(limits, row)
         if not plan:
             return row
         converted = list(row)
@@ -94,15 +119,38 @@ class RowPlan:
     def _name_fault(self, place: int, fault: Exception) -> NotExpressible:
         return NotExpressible(f"column {self._columns[place].name}: {fault}")
 
-    def _make_plan(self, types: tuple[type, ...]) -> tuple[tuple[int, Step, Spec], ...]:
+    def _check_sizes(self, limits: RowLimits, row: Sequence[Any]) -> None:
+        """Raise NotExpressible if a value is longer than its column."""
+        for place, *_ in (*limits.lengths, *limits.integers):
+            fit, spec = self._fits[place], self._columns[place].spec
+            assert fit is not None
+            assert spec is not None
+            try:
+                fit(row[place], spec)
+            except EventlogError as fault:
+                raise self._name_fault(place, fault) from fault
+
+    def _make_plan(self, types: tuple[type, ...]) -> _Plan:
         if len(self._plans) >= _MAX_PLANS:
             self._plans.clear()
         plan = []
+        lengths = []
+        integers = []
         for place, (column, steps, kind) in enumerate(zip(self._columns, self._steps, types, strict=True)):
             step = _ABSENCE[kind] if kind in _ABSENCE else steps.get(kind, _unfit)
+            spec, fit = column.spec or _NO_SPEC, self._fits[place]
+            if fit is not None and kind in steps:
+                bounds, length = DATA_TYPES[spec.name].bounds, certain_length(spec, kind)
+                if bounds is not None and kind is int:
+                    integers.append((place, bounds[0], bounds[1]))
+                elif length is not None:
+                    lengths.append((place, length))
+                else:
+                    step = _after(fit, step)
             if step is not None:
-                plan.append((place, step, column.spec or _NO_SPEC))
-        self._plans[types] = tuple(plan)
+                plan.append((place, step, spec))
+        limits = RowLimits(tuple(lengths), tuple(integers)) if lengths or integers else None
+        self._plans[types] = limits, tuple(plan)
         return self._plans[types]
 
 
@@ -113,17 +161,19 @@ def loading(columns: Sequence[DataColumn]) -> RowPlan:
 
 def dumping(columns: Sequence[DataColumn]) -> RowPlan:
     """Writes JSON values."""
-    return RowPlan(columns, [_DUMP if c.spec is None else DATA_TYPES[c.spec.name].json for c in columns])
+    steps = [_DUMP if c.spec is None else DATA_TYPES[c.spec.name].json for c in columns]
+    return RowPlan(columns, steps, checks_sizes=True)
 
 
 def dumping_cells(columns: Sequence[DataColumn]) -> RowPlan:
-    """Writes cells of a table: as JSON, but that bytes stay bytes."""
+    """Writes cells of a table: as JSON, but that bytes stay bytes, and of any size."""
+    columns = [c if c.spec is None else replace(c, spec=Spec(c.spec.name)) for c in columns]
     return RowPlan(columns, [_CELL if c.spec is None else _cells(c.spec.name) for c in columns])
 
 
 def dumping_avro(columns: Sequence[DataColumn], logical: bool) -> RowPlan:
     """Writes what an Avro encoder takes."""
-    return RowPlan(columns, [_avro(c, logical) for c in columns])
+    return RowPlan(columns, [_avro(c, logical) for c in columns], checks_sizes=True)
 
 
 def avro_type(column: DataColumn, logical: bool) -> Schema:
@@ -136,6 +186,16 @@ def avro_type(column: DataColumn, logical: bool) -> Schema:
 def _avro(column: DataColumn, logical: bool) -> Steps:
     data_type = DATA_TYPES[column.spec.name if column.spec else "STRING"]
     return data_type.as_logical if logical else data_type.plain
+
+
+def _fit_of(column: DataColumn) -> Step | None:
+    """Return the check of a column's sizes, if it has some; values of a guessed type fit."""
+    spec = column.spec if column.declared else None
+    return DATA_TYPES[spec.name].fit if spec is not None and (spec.length or spec.precision) else None
+
+
+def _after(fit: Step, step: Step | None) -> Step:
+    return fit if step is None else lambda value, spec: step(fit(value, spec), spec)
 
 
 def _cells(name: str) -> Steps:

@@ -52,7 +52,8 @@ class ChangeRowWriter:
             return [self._row("T", 0, facts, (None,) * len(self.structure.columns))]
         before, after = row_sides(self.structure, change)
         if change.op is Op.DELETE:
-            return [self._row("D", self.structure.key_bits, facts, self._plan(before))]
+            key_bits = self.structure.bits_of_key(change.key)
+            return [self._row("D", key_bits, facts, self._plan(before))]
         if change.op is Op.UPDATE:
             return self._update(facts, before, after)
         bits = join(i for i, value in enumerate(after) if value is not ABSENT)

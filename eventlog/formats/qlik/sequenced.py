@@ -16,12 +16,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
+from eventlog.core.change import EVENT_PART, Change, Op
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Placed
 from eventlog.core.grouped_warnings import GroupedWarnings, repeats
 from eventlog.formats.qlik import sequence
 
 MAX_IMAGES = 10_000  # B rows that wait; in a table ordered by change_seq there is one
+_MAX_RUN = 10_000  # changes that are compared before they leave; a key change has two
 
 
 def check_limits(since: str, until: str) -> None:
@@ -59,23 +61,28 @@ class SourcePlaces:
     """The places of the records of one source, which is read after `since` and up to `until`."""
 
     def __init__(self, source: int, since: str, until: str) -> None:
-        self._source = source
+        self.source = source
         self._since = since
         self._until = until
-        self._greatest = ""  # change_seq so far
+        self.greatest = ""  # change_seq so far
         self._greatest_late = ""  # change_seq of the records that were placed late
-        self._number = 0  # of the last record
+        self.number = 0  # of the last record
         self.later_records = 0  # how many are after `until`
+
+    def pass_over(self, count: int, greatest: str) -> None:
+        """Count records that are placed elsewhere, and take the greatest change_seq up to them."""
+        self.number += count
+        self.greatest = greatest
 
     def mark(self) -> SequenceMark:
         """Count the next record, and return its mark."""
-        self._number += 1
-        return SequenceMark(self._number, self._greatest)
+        self.number += 1
+        return SequenceMark(self.number, self.greatest)
 
     def place(self, seq: str | None, table: int) -> SequencePlace | None:
         """Count the next record, and return its place; None if it is not read."""
         mark = self.mark()
-        self._greatest = max(self._greatest, seq or "")
+        self.greatest = max(self.greatest, seq or "")
         return self._place_of(mark, seq, table)
 
     def place_late(self, mark: SequenceMark, seq: str | None, table: int) -> SequencePlace | None:
@@ -93,13 +100,13 @@ class SourcePlaces:
         full load, or of a table without that column.
         """
         if not seq:
-            return SequencePlace(mark.greatest, True, self._source, self._source, mark.number)
+            return SequencePlace(mark.greatest, True, self.source, self.source, mark.number)
         if seq <= self._since:
             return None
         if self._until and seq > self._until:
             self.later_records += 1
             return None
-        return SequencePlace(seq, False, table, self._source, mark.number)
+        return SequencePlace(seq, False, table, self.source, mark.number)
 
 
 class SequencedRecord(Protocol):
@@ -250,9 +257,11 @@ def _changes_of(records: list[Any], image: Any) -> Iterator[Placed | Refused]:
     """Yield the changes of records of different letters: one change, or a delete and an insert."""
     letters = [record.letter for record in records]
     if letters == ["D", "I"]:
-        changes = [record.placed() for record in records]
-        if _keys_differ(*changes):
-            yield from changes
+        deletion, insertion = (record.placed() for record in records)
+        if _keys_differ(deletion, insertion):
+            if not isinstance(insertion, Refused):
+                insertion = insertion._replace(change=second_event(insertion.change))
+            yield from (deletion, insertion)
             return
     if len(records) > 1:
         all_records = records if image is None else [*records, image]
@@ -265,11 +274,56 @@ def _changes_of(records: list[Any], image: Any) -> Iterator[Placed | Refused]:
         yield record.placed(image if fault is None else None)
 
 
+_TWO_TASKS = ": a run reads the tables of one task, because each task has its own sequence"
+
+
 def _contradiction(records: Iterable[Any], difference: str) -> Iterator[Refused]:
     """Yield records that are refused together, and their transactions with them."""
     for record in records:
-        reason = f"change_seq {record.seq} of {record.table_name} is there {difference}"
+        reason = f"change_seq {record.seq} of {record.table_name} is there {difference}{_TWO_TASKS}"
         yield record.refused(reason, with_transaction=True)
+
+
+def second_event(change: Change) -> Change:
+    """Return the insert of a key change, whose delete has the same change_seq, as an event of its own."""
+    return change._replace(extra=(*change.extra, (EVENT_PART, 2)))
+
+
+def with_second_events(items: Iterable[Change | Refused]) -> Iterator[Change | Refused]:
+    """Yield changes as they come; of deletes and inserts that are neighbours under one change_seq the inserts
+    are second events.
+    """
+    run: list[Change | Refused] = []  # of one table under one change_seq, and what was refused meanwhile
+    last: Change | None = None
+    for item in items:
+        if not isinstance(item, Refused):
+            if last is not None and not _share_sequence(last, item):
+                yield from _as_events(run)
+                run.clear()
+            last = item
+        elif last is None:
+            yield item
+            continue
+        run.append(item)
+        if len(run) == _MAX_RUN:
+            yield from _as_events(run)
+            run.clear()
+            last = None
+    yield from _as_events(run)
+
+
+def _share_sequence(first: Change, second: Change) -> bool:
+    if first.position != second.position or first.position is None:
+        return False
+    return (first.schema, first.table) == (second.schema, second.table)
+
+
+def _as_events(run: Sequence[Change | Refused]) -> Iterable[Change | Refused]:
+    """Return the changes of a run, the inserts as second events if there are deletes, too."""
+    ops = {None if isinstance(item, Refused) else item.op for item in run} if len(run) > 1 else set()
+    if not {Op.DELETE, Op.INSERT} <= ops:
+        return run
+    return [second_event(c) if not isinstance(c, Refused) and c.op is Op.INSERT else c for c in run]
 
 
 def _keys_differ(deletion: Placed | Refused, insertion: Placed | Refused) -> bool:

@@ -93,10 +93,7 @@ class MessageSequencer(Sequencer):
 
     def parse(self, source: Source[Object]) -> Iterator[SequencedMessage | Refused]:
         """Yield the changes of a source with their places; those of unknown metadata wait for `flush`."""
-        places = self._places.get(source.name)
-        if places is None:
-            places = SourcePlaces(len(self._places), self._since, self._settings.until)
-            self._places[source.name] = places
+        places = self.places_of(source.name)
         for record in source.records:
             if isinstance(record, Refused):
                 yield record
@@ -105,6 +102,11 @@ class MessageSequencer(Sequencer):
             else:
                 yield from self._read_change(source, record, places)
         yield from self.reader.notices()
+
+    def places_of(self, name: str) -> SourcePlaces:
+        """Return the places of the source of this name."""
+        new = SourcePlaces(len(self._places), self._since, self._settings.until)
+        return self._places.setdefault(name, new)
 
     def release_waiting(self) -> Iterator[SequencedMessage | Refused]:
         """Yield the messages that waited for metadata, after everything was read."""

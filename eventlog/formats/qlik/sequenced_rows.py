@@ -46,7 +46,7 @@ class RowSequencer(Sequencer):
         self._since = since
         self._until = until or settings.until
         self._change_tables: list[_ChangeTable] = []
-        self._evidence = MaskEvidence()
+        self.evidence = MaskEvidence()
 
     def has_sequence(self, source: int) -> bool:
         """Return whether the rows of a source have a change_seq, except for those of a full load."""
@@ -71,16 +71,22 @@ class RowSequencer(Sequencer):
 
     def parse(self, source: Source[Row]) -> Iterator[SequencedRow | Refused]:
         """Yield the rows of a source with their places, and Refused for bad ones."""
-        settings = self._settings
-        name = settings.table or source.stem
-        part = table_part(name, source, self._described_tables, settings, self._evidence)
+        part = self.add_source(source)
         if isinstance(part, Refused):
             yield part
-            return
-        table = self.table_number(part.structure.schema, part.structure.table)
-        places = SourcePlaces(len(self._change_tables), self._since, self._until)
-        self._change_tables.append(_ChangeTable(part, table, places))
-        yield from self.rows(len(self._change_tables) - 1, source.records)
+        else:
+            yield from self.rows(len(self._change_tables) - 1, source.records)
+
+    def add_source(self, source: Source[Row]) -> TablePart | Refused:
+        """Return the next source as a part of its change table; Refused if its columns are unfit."""
+        settings = self._settings
+        name = settings.table or source.stem
+        part = table_part(name, source, self._described_tables, settings, self.evidence)
+        if not isinstance(part, Refused):
+            table = self.table_number(part.structure.schema, part.structure.table)
+            places = SourcePlaces(len(self._change_tables), self._since, self._until)
+            self._change_tables.append(_ChangeTable(part, table, places))
+        return part
 
     def rows(self, number: int, records: Iterable[Row | Refused]) -> Iterator[SequencedRow | Refused]:
         """Yield rows of a parsed source, by its number among the change tables."""

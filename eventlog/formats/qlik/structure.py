@@ -16,7 +16,7 @@ from eventlog.core.tables import Column, Table
 from eventlog.core.typenames import definitions, kind_of, read_definition
 from eventlog.core.values import Kind
 from eventlog.formats.qlik import mask
-from eventlog.formats.qlik.types import DATA_TYPES, NON_FINITE, Spec
+from eventlog.formats.qlik.types import DATA_TYPES, NON_FINITE, Spec, bytes_of_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ class Structure:
         places = [i for i, c in enumerate(self.columns) if c.key_position]
         return tuple(sorted(places, key=lambda i: self.columns[i].key_position))
 
-    @cached_property
-    def key_bits(self) -> int:
-        return mask.join(self.key)
+    def bits_of_key(self, key: Key) -> int:
+        """Return the bits of a row's key; of the table's key if that of the row is unknown."""
+        return mask.join([self.index[name] for name, _ in key] if key else self.key)
 
     @cached_property
     def lobs(self) -> tuple[bool, ...]:
@@ -149,6 +149,14 @@ def _shown(spec: Spec | None) -> Spec | None:
     return spec._replace(name="STRING") if spec is not None and spec.name == "WSTRING" else spec
 
 
+def in_message(column: DataColumn) -> DataColumn:
+    """Return a column of a tables file or a capture as metadata messages have it: lengths are in bytes."""
+    spec = _shown(column.spec)
+    if spec is not None and spec.name == "STRING":
+        spec = spec._replace(length=bytes_of_text(spec.length))
+    return replace(column, spec=spec)
+
+
 def observe(described: Structure | None, change: Change) -> Structure:
     """Return a structure that has room for a change: the described one itself where that is enough."""
     structure = described or Structure(change.schema, change.table, ())
@@ -223,6 +231,29 @@ _NAMES = {
     "NCLOB": "nclob, ntext, text",
     "BLOB": "blob, tinyblob, mediumblob, longblob, bytea, image, long raw, byte",
 }
+# whose size is a number of characters or bytes; that of any other text is something else, as in interval(6)
+_TEXTS = frozenset(
+    [
+        "char",
+        "character",
+        "bpchar",
+        "nchar",
+        "varchar",
+        "varchar2",
+        "nvarchar",
+        "nvarchar2",
+        "lvarchar",
+        "string",
+        "char varying",
+        "character varying",
+        "nchar varying",
+        "national char",
+        "national character",
+        "national varchar",
+        "national char varying",
+        "national character varying",
+    ]
+)
 _BY_NAME = {name.strip(): data_type for data_type, names in _NAMES.items() for name in names.split(",")}
 
 
@@ -234,11 +265,14 @@ def spec_of(column: Column) -> Spec:
     first, second = (int(sizes[1]), int(sizes[2] or 0)) if sizes else (0, 0)
     name = _BY_KIND[column.kind] if column.kind in _FIXED else _BY_NAME.get(base, _BY_KIND[column.kind])
     if name == "NUMERIC":
-        bare = (10, 0) if column.kind is Kind.INT else (0, 0)  # MySQL's DECIMAL is DECIMAL(10, 0)
-        return Spec(name, 0, *((first, second) if sizes else bare))
+        if column.kind is not Kind.INT and not second:
+            return Spec(name)  # any scale, such as that of Informix's DECIMAL(9)
+        return Spec(name, 0, *((first, second) if sizes else (10, 0)))  # MySQL's DECIMAL is DECIMAL(10, 0)
     if name in ("DATETIME", "TIME"):
         return Spec(name, 0, 0, min(first, 9))
-    return Spec(name, _LENGTHS.get(name, first))
+    if name == "BYTES":
+        return Spec(name, (first + 7) // 8 if base == "bit" else first)
+    return Spec(name, _LENGTHS.get(name, first if base in _TEXTS else 0))
 
 
 def spec_of_capture(name: str, declared: str) -> Spec:
@@ -248,8 +282,7 @@ def spec_of_capture(name: str, declared: str) -> Spec:
         return Spec("DATETIME", 0, 0, int(moment[2] or 3) if moment[1] == "fraction" else 0)
     if written.startswith(("datetime", "interval")):
         return Spec("STRING")  # such as 07:05, which is no timestamp
-    spec = spec_of(Column(name, written, kind_of(written, "informix"), name))
-    return Spec(spec.name) if spec.name == "NUMERIC" and "," not in declared else spec
+    return spec_of(Column(name, written, kind_of(written, "informix"), name))
 
 
 def spec_of_value(value: Value) -> Spec:

@@ -13,6 +13,7 @@ import math
 import re
 import struct
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from eventlog.core import values
@@ -46,6 +47,17 @@ class DataType(NamedTuple):
     logical: Callable[[Spec], Schema]  # the Avro type with a logical one
     as_logical: Mapping[type, Dump | None]  # to that type
     lob: bool = False  # a large object
+    fit: Dump | None = None  # returns a value of the model; refuses one that is longer than the sizes
+    bounds: tuple[int, int] | None = None  # the least and the greatest integer
+
+
+_MAX_CHARACTER = 4  # bytes in UTF-8
+_MAX_LENGTH = 2**31 - 1  # an int of Avro
+
+
+def bytes_of_text(units: int) -> int:
+    """Return the length in bytes of a text of so many units: characters, or bytes in any code set."""
+    return min(_MAX_CHARACTER * units, _MAX_LENGTH)
 
 
 _CONTEXT = decimal.Context(prec=2_000)  # all digits of a _NUMBER
@@ -53,7 +65,10 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,1000}(\.[0-9]{0,1000})?([eE][+-]?[0-9]{1,3})
 _INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*+")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_TIME = re.compile(r"\d\d:[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]\d\d(:?\d\d)?)?", re.ASCII)
+_TIME = re.compile(
+    r"(?:(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?|24:00:00(?:\.0{1,9})?)(?:Z|[+-]\d\d(?::?\d\d)?)?",
+    re.ASCII,
+)
 _DATETIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII)
 _CERTAIN_DATE = re.compile(r"[1-9]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])", re.ASCII)
 _CERTAIN_MOMENT = re.compile(
@@ -110,10 +125,13 @@ def _shape(pattern: re.Pattern[str], expected: str) -> Load:
 
 
 def _load_int(value: Any, spec: Spec) -> int:
-    if isinstance(value, str) and not _INTEGER.fullmatch(value):
-        raise _refuse(value, f"an integer ({spec.name})")
-    if value != value or (not isinstance(value, str) and value != int(value)):
-        raise _refuse(value, f"an integer ({spec.name})")
+    if isinstance(value, str):
+        is_integer = _INTEGER.fullmatch(value) is not None
+    else:
+        is_integer = math.isfinite(value) and value == int(value)
+    if not is_integer:
+        is_infinite = isinstance(value, float) and not math.isfinite(value)
+        raise _refuse(values.non_finite(value) if is_infinite else str(value), f"an integer ({spec.name})")
     return int(value)
 
 
@@ -137,7 +155,10 @@ def _finite(value: float, spec: Spec) -> Value:
 def _load_float(value: Any, spec: Spec) -> Value:
     if isinstance(value, str) and value not in NON_FINITE and not _NUMBER.fullmatch(value):
         raise _refuse(value, f"a number ({spec.name})")
-    number = values.load_float(value)
+    try:
+        number = values.load_float(value)
+    except OverflowError:  # of an integer
+        raise _refuse(str(value), f"a number within {spec.name}") from None
     if isinstance(number, str) and isinstance(value, str) and value not in NON_FINITE:
         raise _refuse(value, f"a number within {spec.name}")
     return number
@@ -145,7 +166,12 @@ def _load_float(value: Any, spec: Spec) -> Value:
 
 def _load_single(value: Any, spec: Spec) -> Value:
     number = _load_float(value, spec)
-    return values.shortest_float32(number) if isinstance(number, float) else number
+    if not isinstance(number, float):
+        return number
+    try:
+        return values.shortest_float32(number)
+    except OverflowError:
+        raise _refuse(str(value), f"a number within {spec.name}") from None
 
 
 def _load_numeric(text: str, spec: Spec) -> Value:
@@ -171,7 +197,7 @@ def _load_datetime(text: str, spec: Spec) -> Value:
 
 
 def _load_time(text: str, spec: Spec) -> Value:
-    if not _TIME.fullmatch(text) or (text[:8] > "23:59:59" and text[:8] != "24:00:00"):
+    if not _TIME.fullmatch(text):
         raise _refuse(text, "a time of day (hh:mm:ss)")
     return text
 
@@ -237,7 +263,10 @@ def _dump_single(value: Any, spec: Spec) -> float | str:
 def _number(value: Any, spec: Spec) -> float:
     if isinstance(value, str) and value not in NON_FINITE and not _NUMBER.fullmatch(value):
         raise _refuse(value, f"a number ({spec.name})")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # of an integer
+        raise NotExpressible(f"{str(value)[:60]!r} is beyond {spec.name}") from None
     if math.isinf(number) and isinstance(value, str) and value not in NON_FINITE:
         raise NotExpressible(f"{value!r} is beyond {spec.name}")
     return number
@@ -255,21 +284,47 @@ def _single(value: Any, spec: Spec) -> float:
 
 
 def _dump_numeric(value: Any, spec: Spec) -> str:
+    """Return the text of a number, whose digits the column must have if it states their number."""
     text = value if isinstance(value, str) else values.plain_text(value)
-    if not _NUMBER.fullmatch(text) and text not in NON_FINITE:
-        raise _refuse(value, f"a number ({spec.name})")
+    if not _fitting_number(spec).fullmatch(text):
+        _check_number(text, spec)
+        if text not in NON_FINITE:
+            exact_decimal(text, spec)
     return text
+
+
+@lru_cache(maxsize=1000)
+def _fitting_number(spec: Spec) -> re.Pattern[str]:
+    """Return the form of texts that are numbers and certainly fit; most do."""
+    precision, scale = _digits(spec)
+    if not precision:
+        return _NUMBER
+    integer = f"[0-9]{{1,{precision - scale}}}" if precision > scale else "0"
+    digit = "[0-9]" if precision >= scale else "0"
+    return re.compile(rf"-?{integer}(?:\.{digit}{{0,{scale}}})?")
+
+
+def _check_number(text: str, spec: Spec) -> None:
+    if not _NUMBER.fullmatch(text) and text not in NON_FINITE:
+        raise _refuse(text, f"a number ({spec.name})")
+
+
+def _digits(spec: Spec) -> tuple[int, int]:
+    """Return the number of digits, and of those after the point; 0 if they are unknown."""
+    return (20, 0) if spec.name == "UINT8" else (spec.precision, spec.scale)
 
 
 def exact_decimal(value: Any, spec: Spec) -> decimal.Decimal | str:
     """Return the value as a decimal of these sizes, which must hold all its digits; a text if there are no
     sizes.
     """
-    precision, scale = (20, 0) if spec.name == "UINT8" else (spec.precision, spec.scale)
+    precision, scale = _digits(spec)
+    text = value if isinstance(value, str) else values.plain_text(value)
+    _check_number(text, spec)
     if not precision:
-        return _dump_numeric(value, spec)
+        return text
     try:
-        number = _CONTEXT.create_decimal(_dump_numeric(value, spec))
+        number = _CONTEXT.create_decimal(text)
         exact = number.quantize(decimal.Decimal(1).scaleb(-scale), context=_CONTEXT)
     except decimal.InvalidOperation:
         raise NotExpressible(f"{value!r} is no decimal({precision}, {scale})") from None
@@ -309,6 +364,36 @@ def _dump_micros(text: str, spec: Spec) -> int:
     return (at - _EPOCH) // dt.timedelta(seconds=1) * 1_000_000 + micros
 
 
+# --- sizes: values that are longer than their column are not written
+
+
+def _fit_text(value: Any, spec: Spec) -> Any:
+    text = value if isinstance(value, str) else values.plain_text(value)
+    if _MAX_CHARACTER * len(text) > spec.length:
+        _check_length(len(text.encode("utf-8", "surrogatepass")), spec)
+    return value
+
+
+def _fit_bytes(value: Any, spec: Spec) -> Any:
+    _check_length(len(value), spec)
+    return value
+
+
+def _check_length(size: int, spec: Spec) -> None:
+    if size > spec.length:
+        raise NotExpressible(
+            f"a value of {size} bytes is longer than its column, which has {spec.length}: correct the type of"
+            " the column in the tables file"
+        )
+
+
+def certain_length(spec: Spec, kind: type) -> int | None:
+    """Return the length in Python up to which a value fits; None if each value needs its check."""
+    if kind is bytes:
+        return spec.length
+    return spec.length // _MAX_CHARACTER if kind is str and spec.name == "STRING" else None
+
+
 _DUMP_TEXT: dict[type, Dump | None] = {str: None, int: _plain, float: _plain, bool: _plain}
 _DUMP_INT: dict[type, Dump | None] = {int: None, str: _dump_int}
 _DUMP_BOOL: dict[type, Dump | None] = {bool: None, int: _load_bool, str: _load_bool}
@@ -328,7 +413,7 @@ def _logical_type(name: str, logical: str) -> Callable[[Spec], Schema]:
 
 def _decimal(spec: Spec) -> Schema:
     """Return decimal(p, s), or string for a NUMERIC without sizes, because its digits must not be lost."""
-    precision, scale = (20, 0) if spec.name == "UINT8" else (spec.precision, spec.scale)
+    precision, scale = _digits(spec)
     if not precision:
         return "string"
     return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
@@ -342,24 +427,30 @@ def _plain_type(
     avro: str,
     dump: Mapping[type, Dump | None],
     lob: bool = False,
+    fit: Dump | None = None,
+    bounds: tuple[int, int] | None = None,
 ) -> DataType:
     """Return a type that has no logical type in Avro."""
-    return DataType(name, loads, json, avro, dump, lambda spec: avro, dump, lob)
+    return DataType(name, loads, json, avro, dump, lambda spec: avro, dump, lob, fit, bounds)
 
 
 def _text(name: str, lob: bool = False) -> DataType:
-    return _plain_type(name, _LOAD_TEXT, json=_DUMP_TEXT, avro="string", dump=_DUMP_TEXT, lob=lob)
+    fit = None if lob else _fit_text
+    return _plain_type(name, _LOAD_TEXT, json=_DUMP_TEXT, avro="string", dump=_DUMP_TEXT, lob=lob, fit=fit)
 
 
 def _binary(name: str, lob: bool = False) -> DataType:
-    return _plain_type(name, _LOAD_BYTES, json=_JSON_BYTES, avro="bytes", dump=_AVRO_BYTES, lob=lob)
+    fit = None if lob else _fit_bytes
+    return _plain_type(name, _LOAD_BYTES, json=_JSON_BYTES, avro="bytes", dump=_AVRO_BYTES, lob=lob, fit=fit)
 
 
 def _integer(name: str, avro: str) -> DataType:
     bits, unsigned = 8 * int(name[-1]), name.startswith("U")
     low, high = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    loads = dict.fromkeys((int, str, float, decimal.Decimal), _ranged_integer(low, high))
-    return _plain_type(name, loads, json=_DUMP_INT, avro=avro, dump=_DUMP_INT)
+    ranged = _ranged_integer(low, high)
+    loads = dict.fromkeys((int, str, float, decimal.Decimal), ranged)
+    dump, bounds = _DUMP_INT, (low, high)
+    return _plain_type(name, loads, json=dump, avro=avro, dump=dump, fit=ranged, bounds=bounds)
 
 
 def _exact(name: str) -> DataType:

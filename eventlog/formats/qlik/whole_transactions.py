@@ -7,7 +7,7 @@ sorted sequence.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 from operator import attrgetter
@@ -137,14 +137,15 @@ class WaitingTransactions:
         first_staying = min((p.first for key, p in waiting.items() if key not in due), default=_AFTER_ALL)
         incomplete = (waiting[key] for key, lack in due.items() if lack and key not in self.faults)
         blocking = min(incomplete, key=attrgetter("first"), default=None) if self._stops else None
-        for key, progress in in_order({key: waiting[key] for key in due}):
+        due_transactions = in_order({key: waiting[key] for key in due})
+        for (key, progress), is_overlapped in zip(due_transactions, _overlaps(due_transactions), strict=True):
             if is_row(key) and progress.last >= first_staying:
                 continue
             if blocking is not None and progress.last >= blocking.first:
                 raise Incomplete(due[blocking.key])
             stored = self._transactions.end(key)
             assert stored is not None
-            yield self._judge(stored, due[key], repeats)
+            yield self._judge(stored, due[key], repeats)._replace(is_overlapped=is_overlapped)
             stored.close()
 
     def _judge(self, stored: Changes, lack: str, repeats: GroupedWarnings | None) -> DueTransaction:
@@ -223,6 +224,14 @@ def in_order(transactions: Mapping[Key, SequencedTransaction]) -> list[tuple[Key
         return last, is_row(key), progress.number
 
     return sorted(transactions.items(), key=end)
+
+
+def _overlaps(transactions: Sequence[tuple[Key, SequencedTransaction]]) -> Iterator[bool]:
+    """Return for each transaction whether a later one began before the end of one up to it."""
+    ends = accumulate((progress.last for _, progress in transactions), max)
+    reversed_begins = (progress.first for _, progress in reversed(transactions))
+    begins = list(accumulate(reversed_begins, min, initial=_AFTER_ALL))
+    return (begin < end for begin, end in zip(reversed(begins[:-1]), ends, strict=True))
 
 
 def is_row(key: Key) -> bool:

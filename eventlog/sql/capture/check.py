@@ -166,6 +166,17 @@ TABLE_CHECKS: tuple[Check[CheckedTable], ...] = (
         fault=False),
 )  # fmt: skip
 
+VIEW_CHECKS: tuple[Check[CheckedLog], ...] = (
+    Check(facts.view_truncates, "silent_tables",
+        "a truncate of {silent_tables}, which it reads, fires no trigger that could log it",
+        "give each a truncate trigger of your own, as docs/log/triggers.md has one, or resync afterwards",
+        fault=False),
+    Check(facts.view_truncates, "unseen",
+        "a truncate of a table that it reads fires no trigger",
+        "delete from the table instead, or empty the copies and resync",
+        fault=False),
+)  # fmt: skip
+
 
 def check(
     connection: Connection,
@@ -173,10 +184,13 @@ def check(
     rules: Rules,
     patience: timedelta = timedelta(days=1),
     published: Tables | None = None,
+    *,
+    compares: bool = False,
 ) -> Iterator[Finding]:
     """Yield every finding about the log and the tables that are tracked, by the rules of its publisher.
 
-    `published` are the tables that rows may name, if others than these.
+    `published` are the tables that rows may name, if others than these. A publisher that compares states
+    needs no triggers on the tables of views.
     """
     catalogue = Catalogue(connection)
     log_name = "" if log.full_name == Log.table else log.full_name
@@ -186,7 +200,11 @@ def check(
     checked = CheckedLog(connection, log, catalogue, record, tables, rules, patience, log_name)
     yield from findings_of(LOG_CHECKS, checked, checked.names())
     filled = SlotState(connection, Queries(log)).facts() if log.dialect.sessions.has_slots else None
-    for table in facts.tracked_tables(checked) if filled is None else ():  # a slot needs no triggers
+    if filled is not None:
+        return  # a slot needs no triggers
+    if not compares:
+        yield from findings_of(VIEW_CHECKS, checked, checked.names())
+    for table in facts.tracked_tables(checked):
         yield from findings_of(TABLE_CHECKS, table, table.names())
 
 

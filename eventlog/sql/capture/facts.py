@@ -35,7 +35,7 @@ from eventlog.sql.log.log_admin import LogAdmin
 from eventlog.sql.log.position import advancing, read_position
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
-from eventlog.sql.relation import Choice, Identity, Installed, Place, Relation, place_of, qualified
+from eventlog.sql.relation import MARK, Choice, Identity, Installed, Place, Relation, place_of, qualified
 from eventlog.sql.trigger_rows import Subject, routine_names, routines, triggers_of
 
 _PER_FIELD = frozenset(number for number, kind in EVENT_TYPES.items() if kind.per_field)
@@ -389,6 +389,23 @@ def subscriptions(table: CheckedTable) -> Iterator[Facts]:
 
 
 def ways_round(table: CheckedTable) -> Iterator[Facts]:
-    """Yield the changes that no trigger sees; a choice to log what is replicated leaves none."""
-    for way, remedy in () if table.choice.replicated else table.of.log.dialect.triggers.ways_round:
-        yield {"way": way, "remedy": remedy}
+    """Yield the changes of a table, and of its children, that no trigger sees; a choice to log what is
+    replicated leaves none.
+    """
+    log = table.of
+    if not table.choice.replicated:
+        for place in (table.relation.table, *log.record.children(table.relation.place)):
+            for way, remedy in log.log.dialect.triggers.ways_round:
+                yield {"where": str(place), "way": way, "remedy": remedy}
+
+
+def view_truncates(log: CheckedLog) -> Iterator[Facts]:
+    """Yield the published views with the tables whose truncate fires no trigger that could log it."""
+    views = {place_of(table): str(table) for table in log.tables if table.view}
+    if not log.log.dialect.triggers.on_truncate:
+        yield from ({"where": name, "unseen": True} for name in views.values())
+        return
+    rows = [{"schema_name": schema, "view_name": name} for schema, name in views]
+    places = json.dumps(rows, ensure_ascii=False)
+    for schema, name, silent_tables in log.ask("check_view_truncates", places=places, mark=f"{MARK}{{"):
+        yield {"where": views[schema, name], "silent_tables": ", ".join(silent_tables)}

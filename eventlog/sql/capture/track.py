@@ -20,8 +20,10 @@ from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.error_causes import blames_rights
+from eventlog.sql.log.log_admin import LogAdmin
 from eventlog.sql.names import Log
-from eventlog.sql.relation import Choice, Installed, Relation, qualified
+from eventlog.sql.queries import Queries
+from eventlog.sql.relation import Choice, Installed, Relation, place_of, qualified
 from eventlog.sql.trigger_rows import Subject, TriggerRow, TriggerRows, routines, triggers_of
 
 _READ_BACK = {number for number, kind in EVENT_TYPES.items() if kind.query_back}
@@ -63,10 +65,13 @@ def track(engine: Engine, log: Log, name: str, choice: Choice) -> TrackPlan:
     return plan
 
 
-def untrack(engine: Engine, log: Log, name: str) -> TrackPlan:
-    """Take the triggers of a table away."""
+def untrack(engine: Engine, log: Log, name: str, *, discard: bool = False) -> TrackPlan:
+    """Take the triggers of a table away; raise LogInUse if its rows are not published, unless they may go."""
     with engine.begin() as connection:
         plan = plan_untrack(connection, log, name)
+        if plan.statements and not discard:
+            logged_as = read_record(connection, log).logged_as(place_of(plan.table))
+            LogAdmin(connection, Queries(log)).demand_published(logged_as)
         plan.run(connection)
     return plan
 

@@ -107,18 +107,6 @@ create schema {schema}
 -- Adds a column to a table.
 alter table {table} add {column}
 
--- apply_exists --
--- The row of one key.
-select 1 from {table} where {found} for update
-
--- apply_move --
--- Gives the row of one key another key, and other values.
-update {table} set {settings} where {found}
-
--- apply_forget --
--- Takes the row of one key from a table.
-delete from {table} where {found}
-
 -- apply_insert --
 -- Inserts the staged rows that are not there and lack the same columns.
 insert into {table} ({names})
@@ -147,4 +135,4 @@ select count(*) from (select distinct {keys} from {stage} s) d
 
 -- apply_setting --
 -- An assignment of an update that joins a stage.
-t.{column} = {value}
+{alias}.{column} = {value}

@@ -41,6 +41,13 @@ class Call(NamedTuple):
     values: Mapping[str, Any]
 
 
+class TimeLimits(NamedTuple):
+    """The seconds that statements wait for a lock, and that they take; None: as long as they need."""
+
+    lock: int
+    statement: int | None = None
+
+
 class RunCalls(Protocol):
     """Runs statements in one round trip. Returns the rows of each, or how many it changed."""
 
@@ -94,6 +101,7 @@ class Sessions:
     """The way to the server, what its sessions can, and what its errors mean."""
 
     driver: str  # SQLAlchemy's name of dialect and driver
+    port: int  # of a server, if its address names none
     extra: str | None = None  # what pip must install besides eventlog itself
     dial: Callable[[str, Callable[..., Any], Mapping[str, Any]], Any] = dial_plainly  # opens a connection
     begin: BeginSession = begin_plainly  # sets a connection of its own driver up
@@ -102,7 +110,9 @@ class Sessions:
     load_run_calls: Callable[[], RunCalls] | None = None  # if its driver can run several in one round trip
     options: Mapping[str, str] = field(default_factory=dict)  # for connections that begin by a statement
     label: str | None = None  # the driver's argument that names a session on the server
+    end_session: str = ""  # the statement that ends a session by its {process}; empty if none does
     keeps_settings: str = "1"  # 0 in a session that a pooler reset or gave in place of ours
+    limit: Callable[[str, TimeLimits], str] | None = None  # writes limits into a statement that can have some
     lock_number: str = ""  # of a session's lock, from the texts of its {schema} and {name}
     lock_is_transactional: bool = False  # the leader's lock is a transaction's, until its session has it
     wakes: bool = False  # sessions can be notified of work
@@ -112,6 +122,9 @@ class Sessions:
     conflicts: frozenset[str] = frozenset()  # of those after which a transaction is to be done again
     table_changes: frozenset[str] = frozenset()  # of those where DDL changed a table under a snapshot
     wrong_definitions: frozenset[str] = frozenset()  # of those for which a new table or column is to blame
+    lock_waits: frozenset[str] = frozenset()  # of those where a lock came too late
+    slow: frozenset[str] = frozenset()  # of those where a statement took too long
+    shows_holders: str = ""  # what lets our user see who holds a lock
 
 
 @dataclass(frozen=True, slots=True, eq=False)

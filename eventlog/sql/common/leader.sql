@@ -26,3 +26,13 @@ select 1 from {state} where one = 1
 -- standbys --
 -- The standbys: whether each could lead, role, session, application.
 select null, null, null, null from {state} where one = 0
+
+-- limit_locks --
+-- Has the statements of a transaction wait for locks so many seconds at most, where a transaction can have that.
+
+-- limit_statements --
+-- Has the statements of a transaction take so many seconds at most, where a transaction can have that.
+
+-- touch_log --
+-- Nothing, unless another session keeps others from reading the log.
+select null from {log} r, {state} s where 1 = 0

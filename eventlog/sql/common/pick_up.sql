@@ -162,8 +162,9 @@ select distinct object_hash from {retry}
 select batch, epoch, settled_at, content from {batch} where settled_at is null order by batch
 
 -- latest_batch --
--- The number of the latest batch.
-select max(batch) from {batch}
+-- The number of the latest batch, which may be on record by answers alone.
+select max(batch)
+from (select max(batch) as batch from {batch} union all select max(batch) as batch from {answer}) latest
 
 -- retries --
 -- The events whose time to be sent again has come, or is further off than any wait, since the clock was set

@@ -79,6 +79,25 @@ create table if not exists {failed} (
   constraint {failed_key} primary key (record_id)
 ){table_end}
 /
+create table if not exists {answer} (
+  batch {type_bigint} not null, -- that had the documents; below 0: people redrove or skipped what had failed
+  part {type_integer} not null, -- of what was answered to them, equal answers once
+  answer {type_word} not null, -- success, warning, retry, error, fatal, or refused
+  words {type_long},
+  answered_at {type_moment} not null,
+  constraint {answer_key} primary key (batch, part)
+){table_end}
+/
+create table if not exists {try} (
+  record_id {type_bigint} not null,
+  try_number {type_integer} not null, -- of the row, from 1; a first success is none
+  event_id {type_text}, -- null: no event could be made of the row
+  batch {type_bigint} not null,
+  part {type_integer} not null,
+  constraint {try_key} primary key (record_id, try_number),
+  constraint {try_way} unique (batch, part, record_id)
+){table_end}
+/
 create table if not exists {sent} (
   record_id {type_bigint} not null, -- the highest that went out
   constraint {sent_key} primary key (record_id)
@@ -96,8 +115,7 @@ create table if not exists {notice} (
   notice_id {type_identity},
   noticed_at {type_written_at},
   username {type_written_by},
-  -- audit, capture off, compare, gap, gap closed, pass, pause, publish, purge, redrive, resume, resync, skip,
-  -- or try
+  -- what happened: `eventlog history` shows each kind
   kind {type_text} not null,
   table_name {type_text}, -- of the only table
   table_key {type_key}, -- of the only object
@@ -147,6 +165,10 @@ drop table if exists {known}
 /
 drop table if exists {slot}
 /
+drop table if exists {try}
+/
+drop table if exists {answer}
+/
 drop table if exists {sent}
 /
 drop table if exists {held}
@@ -183,6 +205,10 @@ grant select, update on {state} to {role}
 /
 grant select, insert, update, delete on {batch} to {role}
 /
+grant select, insert, delete on {answer} to {role}
+/
+grant select, insert, delete on {try} to {role}
+/
 grant select, insert, delete on {sent} to {role}
 /
 grant select, insert, update, delete on {retry} to {role}
@@ -206,7 +232,3 @@ grant insert on {log} to {role}
 /
 grant select, insert, update, delete on {known} to {role}
 /
-
--- unpublished --
--- How many rows are not published.
-select count(*) from {log} where {status} in ('N', 'E', 'F')

@@ -17,6 +17,14 @@ from {log} r
 group by {letter}, {table_name}
 order by {letter}, {table_name}
 
+-- unpublished --
+-- How many rows are not published.
+select count(*) from {log} r where {letter} in ('N', 'E', 'F')
+
+-- unpublished_of --
+-- How many rows of a table_name are not published.
+select count(*) from {log} r where {letter} in ('N', 'E', 'F') and {table_name} = :table_name
+
 -- backlog --
 -- How many rows are new and can be finished, the earliest time among them, and both of those that wait.
 select count(*), {oldest}, sum(is_held), {oldest_held}, {oldest_moving}
@@ -27,8 +35,10 @@ from (
 ) new_rows
 
 -- pending_count --
--- The time, and how many rows are new and can be finished.
-select {utc_now}, count(*) from {log} r where {is_new} and {usable}
+-- The time, how many rows are new and can be finished, and how many were redriven so far.
+select {utc_now}, p.pending, n.redriven
+from (select count(*) as pending from {log} r where {is_new} and {usable}) p
+cross join (select sum(row_count) as redriven from {notice} where kind = 'redrive') n
 
 -- next_retry --
 -- When the next event is sent again, and how many wait.
@@ -68,6 +78,63 @@ order by count(*) desc, reason_begins
 -- failed_count --
 -- How many rows failed for reasons that are kept.
 select count(*) from {failed}
+
+-- failed_tables --
+-- The tables of the first rows that failed for reasons that are kept, with how many rows of each.
+select {table_name}, count(*)
+from (select record_id from {failed} order by record_id {first_rows}) f
+join {log} r on {record_id} = f.record_id
+where {letter} in ('E', 'F')
+group by {table_name}
+
+-- unexplained --
+-- How many rows failed without a reason that is kept.
+select count(*)
+from {log} r left join {failed} f on f.record_id = {record_id}
+where {letter} in ('E', 'F') and f.record_id is null
+
+-- failed_before --
+-- Why rows failed, with their letters.
+select f.record_id, {letter}, f.event_id, f.reason, f.failed_at
+from {failed} f join {log} r on {record_id} = f.record_id
+where f.record_id {among_ids}
+
+-- first_place --
+-- The lowest number of a batch among the answers on record.
+select coalesce(min(batch), 0) from {answer}
+
+-- answers_to --
+-- The answers to rows, with their tries, oldest first.
+select t.record_id, t.try_number, t.event_id, a.answer, a.words, a.answered_at, t.batch
+from {try} t join {answer} a on a.batch = t.batch and a.part = t.part
+where t.record_id {among_ids}
+order by t.record_id, t.try_number
+
+-- answers_last --
+-- The answers of the batch before one that has any.
+select a.batch, a.part, a.answer, a.words, a.answered_at
+from {answer} a
+where a.batch = (select max(b.batch) from {answer} b where b.batch < :before and b.batch > 0)
+order by a.part
+
+-- answered_with --
+-- The rows that have an answer, with their events.
+select t.event_id, t.record_id
+from {try} t
+where t.batch = :batch and t.part = :part
+order by t.record_id
+
+-- refused_last --
+-- The rows whose last try on record was refused.
+select t.record_id
+from {try} t join {answer} a on a.batch = t.batch and a.part = t.part
+where a.answer in ('error', 'fatal')
+  and not exists (
+    select null from {try} later where later.record_id = t.record_id and later.try_number > t.try_number)
+
+-- rows_tried --
+-- The rows that have tries on record.
+select distinct record_id from {try}
 
 -- failed_together --
 -- The rows that failed in the events of these rows.
@@ -183,6 +250,12 @@ order by notice_id desc
 -- try_now --
 -- Lets an event that waits be sent again now.
 update {retry} set next_at = {utc_now} where object_hash = :object_hash and event_id = :event_id
+
+-- tried_after --
+-- The newest notice after one that has waiting events sent again: of some or all of them, or only of all.
+select max(n.notice_id)
+from {notice} n
+where n.notice_id > :after and n.kind = 'retry' and (n.first_id is null or :only_all = 0)
 
 -- of_skips --
 -- The notices of skips.

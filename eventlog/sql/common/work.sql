@@ -53,6 +53,48 @@ values (:record_id, :event_id, :reason, :document, :tries)
 -- Forgets why rows failed.
 delete from {failed} where record_id {among_ids}
 
+-- tries_of --
+-- The tries of rows, with the answers' places.
+select t.record_id, t.try_number, t.batch, t.part
+from {try} t
+where t.record_id {among_ids}
+order by t.record_id, t.try_number
+
+-- last_part --
+-- The number of the last answer that a batch has on record.
+select coalesce(max(part), 0) from {answer} where batch = :batch
+
+-- keep_answer --
+-- Keeps an answer, with the time at which it came, or is kept.
+insert into {answer} (batch, part, answer, words, answered_at)
+values (:batch, :part, :answer, :words, coalesce(:answered_at, {utc_now}))
+
+-- keep_try --
+-- Keeps a try of a row, with its answer.
+insert into {try} (record_id, try_number, event_id, batch, part)
+values (:record_id, :try_number, :event_id, :batch, :part)
+
+-- drop_try --
+-- Drops one try of a row.
+delete from {try} where record_id = :record_id and try_number = :try_number
+
+-- forget_tries --
+-- Forgets the tries of rows.
+delete from {try} where record_id {among_ids}
+
+-- forget_answers --
+-- Forgets the answers of batches that no try has any more.
+delete from {answer}
+where batch {among_ids}
+  and (batch, part) not in (select t.batch, t.part from {try} t where t.batch {among_ids})
+
+-- tried_pending --
+-- The new rows that have tries on record.
+select distinct {record_id}
+from {try} t join {log} r on {record_id} = t.record_id
+where {is_new}
+{first_rows}
+
 -- remember --
 -- Keeps what is about to go out.
 insert into {batch} (batch, epoch, first_id, last_id, content) values (:batch, :epoch, :first_id, :last_id, :content)

@@ -30,6 +30,7 @@ class Holder:
     process: str
     seen_as: str | None  # its application, or where it comes from
     publisher: bool  # of this log
+    ending: str = ""  # the statement that ends its session; empty if the database has none
 
     def __str__(self) -> str:
         role = self.role and f"role {self.role}"
@@ -127,6 +128,13 @@ class Leader:
         self._end_transaction()
         return since  # type: ignore[no-any-return]
 
+    def asked_after(self, notice: int, *, only_all: bool) -> bool:
+        """Return whether a person asked after a notice that events that wait are sent, or only if all are."""
+        call = self._queries.call("tried_after", after=notice, only_all=int(only_all))
+        (((newest,),),) = self._queries.run_calls(self._connection, [call])
+        self._end_transaction()
+        return newest is not None
+
     def _end_transaction(self) -> None:
         """Leave no transaction open; where the lock needs one, let it be a new one, that it keep no undo."""
         self._connection.rollback()
@@ -155,7 +163,11 @@ def holder_of(connection: Connection, queries: Queries) -> Holder | None:
     with suppress(EventlogError), connection.begin_nested():
         rows = queries.run(connection, "lock_holders").all()
         noted = queries.run(connection, "leader_session").scalar()
-        holders = [Holder(role, process, seen_as, process == noted) for role, process, seen_as in rows]
+        ending = queries.log.dialect.sessions.end_session
+        holders = [
+            Holder(role, process, seen_as, process == noted, ending.format(process=process))
+            for role, process, seen_as in rows
+        ]
         return min(holders, key=lambda holder: holder.publisher, default=None)
     return None
 

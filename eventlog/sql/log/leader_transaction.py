@@ -16,6 +16,7 @@ from eventlog.sql.common.dialect import Call
 from eventlog.sql.connect import keepable
 from eventlog.sql.log.log_record import LogRecord, Notice, NoticeKind, Range, ranges_of
 from eventlog.sql.log.receiver_state import ReceiverState
+from eventlog.sql.log.row_tries import Answered, RowTries
 from eventlog.sql.log.slot_state import SlotState
 from eventlog.sql.queries import Queries, pipeline_of
 
@@ -184,6 +185,26 @@ class LeaderTransaction:
         document = failure.document and keepable(self._begun(), failure.document)
         reason = keepable(self._begun(), failure.reason)
         return failure._replace(reason=reason, document=document)._asdict()
+
+    def keep_tries(
+        self, answers: Sequence[Answered], place_of: Callable[[str | None], int], *, delete: bool
+    ) -> None:
+        """Keep answers to events, each with the batch that has the document on record.
+
+        With `delete`, rows of an event may be gone, because they were finished without it.
+        """
+        if answers and delete:
+            chunks = self._queries.chunks({row for each in answers for row in each.rows})
+            results = (self._queries.run(self._begun(), "spelled_by_id", ids=chunk) for chunk in chunks)
+            present = {int(row) for rows in results for row, *_ in rows}
+            answers = [each._replace(rows=[*present.intersection(each.rows)]) for each in answers]
+        if answers:
+            RowTries(self._begun(), self._queries).keep(answers, place_of)
+
+    def forget_tries(self, ids: Collection[int]) -> None:
+        """Forget the tries of rows that are deleted."""
+        if ids:
+            RowTries(self._begun(), self._queries).forget(ids)
 
     def remember(self, number: int, content: str, rows: Range) -> None:
         """Keep what is about to go out, and between which record_ids its rows are."""

@@ -10,17 +10,23 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from eventlog.core.entry import Cell, Letter, read_event_time, read_integer
-from eventlog.core.errors import WrongRow
+from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.identity import object_hash
+from eventlog.core.plurals import quantity
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import keepable
+from eventlog.sql.log.failure_reasons import NO_REASON, FailureReason, grouped, longest_part, masked
 from eventlog.sql.log.log_record import LogRecord, Notice, NoticeKind
 from eventlog.sql.log.receiver_state import ReceiverState
 from eventlog.sql.log.slot_state import SlotState
 from eventlog.sql.queries import containing
 
 _NEVER = datetime(9999, 1, 1)
-NO_REASON = "no reason is kept"
+_GROUPS = 10_000  # reasons, before those that differ by numbers are put together
+
+
+class LogInUse(EventlogError):
+    """{0} holds {1} not published: publish or skip them first, or give --discard"""
 
 
 class FailedRow(NamedTuple):
@@ -113,6 +119,11 @@ class FailureFilter:
     ids: tuple[int, ...] = ()
     table: str | None = None
     reason: str | None = None  # a part of it
+    whole_reason: str | None = None  # as reasons are grouped; SQL compares a part of it
+
+    def matches(self, row: FailedRow) -> bool:
+        """Return whether a row that SQL selects has the whole reason."""
+        return self.whole_reason is None or masked(row.why) == masked(self.whole_reason)
 
 
 class LogAdmin(LogRecord):
@@ -130,10 +141,13 @@ class LogAdmin(LogRecord):
         rows = self._run("latest_failures", holes, upto=upto, most=limit, **values)
         return [FailedRow(row, letter, read_integer(kind), *facts) for row, letter, kind, *facts in rows]
 
-    def failed_groups(self, selection: FailureFilter, limit: int) -> list[tuple[str | None, int]]:
-        """Return the beginnings of reasons (None: none is kept), with how many rows have each, most first."""
+    def reasons(self, selection: FailureFilter) -> list[FailureReason]:
+        """Return the reasons of failed rows with how many rows have each, most first."""
         holes, values = self._failed(selection)
-        return [(reason, rows) for reason, rows in self._run("failed_groups", holes, most=limit, **values)]
+        groups = grouped(self._run("failed_groups", holes, most=_GROUPS, **values))
+        if selection.whole_reason is None:
+            return groups
+        return [group for group in groups if masked(group.text) == masked(selection.whole_reason)]
 
     def _failed(
         self, selection: FailureFilter, *condition_names: str
@@ -162,19 +176,22 @@ class LogAdmin(LogRecord):
         rows = {row for chunk in self._queries.chunks(ids) for row in self._run("relatives", ids=chunk)}
         return sorted(Relative(number, read_integer(kind), *facts) for number, kind, *facts in rows)
 
-    def redrive(self, types: Mapping[int, int], who: str | None = None) -> int:
-        """Make failed rows new again, each as that type; 0 leaves its type. Return how many."""
+    def redrive(self, types: Mapping[int, int], who: str | None = None, words: str | None = None) -> int:
+        """Make failed rows new again, each as that type; 0 leaves its type. Return how many. The words are
+        those of the notice.
+        """
         self.keep_leader_out()
         ids = list(types)
         failed = [row for row in self.facts_of(ids) if row.letter in ("E", "F")]
         for kind in sorted(set(types.values()) - {0}):
             changed = [row for row, new in types.items() if new == kind]
             self._queries.run_by_ids(self._connection, "retype", changed, type=kind)
+        self.row_tries().keep_failures(ids)
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
         renewed = self._queries.run_by_ids(self._connection, "renew", ids)
         if renewed:  # a leader picks up anew for it
             self.receiver_state().mark_redriven(ids)
-            self.note(_notice_of(failed, NoticeKind.REDRIVE, who))
+            self.note(_notice_of(failed, NoticeKind.REDRIVE, who)._replace(words=words))
         return renewed
 
     def skip(self, ids: Iterable[int], reason: str, who: str | None = None) -> dict[int, str]:
@@ -186,6 +203,7 @@ class LogAdmin(LogRecord):
         rows = self.facts_of(ids)
         open_rows = [row for row in rows if row.letter in ("N", "E", "F")]
         if skipped := [row.record_id for row in open_rows]:
+            self.row_tries().keep_failures(skipped)
             self._queries.run_by_ids(self._connection, "skip", skipped)
             self._queries.run_by_ids(self._connection, "forget_failure", skipped)
             for name, event_id in self.waiting_with(skipped):
@@ -226,8 +244,12 @@ class LogAdmin(LogRecord):
         self._queries.run_all(self._connection, "try_now", keys)
         rows = sorted(chain.from_iterable(events.values()))
         if rows:
-            self.note(_notice_of(self.facts_of(rows), NoticeKind.TRY, who))
+            self.note(_notice_of(self.facts_of(rows), NoticeKind.RETRY, who))
         return rows
+
+    def try_receiver(self, who: str | None = None) -> None:
+        """Let the leader try a receiver that is down now, also if it asked for a wait."""
+        self.note(Notice(NoticeKind.RETRY, who=who, words="the receiver"))
 
     def pause(self, who: str, reason: str) -> None:
         """Ask the publisher to rest, with a reason."""
@@ -268,19 +290,37 @@ class LogAdmin(LogRecord):
             pending, read_time(oldest), int(held_rows or 0), held_at, moving_at, waiting, next_retry
         )
 
-    def pending_count(self) -> tuple[datetime, int]:
-        """Return the database's time, and how many rows wait."""
-        ((at, pending),) = self._run("pending_count").all()
-        return at, int(pending)
+    def pending_count(self) -> tuple[datetime, int, int]:
+        """Return the database's time, how many rows wait, and how many were redriven so far."""
+        ((at, pending, redriven),) = self._run("pending_count").all()
+        return at, int(pending), int(redriven or 0)
 
     def failed(self) -> int:
         """Return how many rows failed for reasons that are kept."""
         return int(self._run("failed_count").scalar())
 
+    def failed_tables(self, limit: int) -> dict[str, int]:
+        """Return the tables of the first rows whose reason is kept, with how many of these rows each has."""
+        return {name or "": int(rows) for name, rows in self._run("failed_tables", most=limit)}
+
+    def unexplained(self) -> int:
+        """Return how many rows failed without a reason that is kept; it reads the whole log."""
+        return int(self._run("unexplained").scalar())
+
     def log_bytes(self) -> int | None:
         """Return the bytes of the log and the tables next to it; None where they are not ours to see."""
         size = self._run("log_bytes").scalar()
         return None if size is None else int(size)
+
+    def demand_published(self, table_name: str | None = None) -> None:
+        """Raise LogInUse if rows, or those with a table_name, are not published."""
+        if table_name is None:
+            count, of = self._run("unpublished").scalar(), ""
+        else:
+            count, of = self._run("unpublished_of", table_name=table_name).scalar(), f" of {table_name}"
+        if count:
+            rows = quantity(int(count), f"row{of} that is", f"rows{of} that are")
+            raise LogInUse(self._queries.log.full_name, rows)
 
     def counts(self, since: datetime = _NEVER) -> list[Count]:
         """Return the rows of each status and table, and those of them from after a time."""
@@ -298,6 +338,7 @@ class LogAdmin(LogRecord):
         rows = self._run("handled_before", holes, before=before, after=after, most=limit)
         ids = [row[0] for row in rows]
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
+        self.row_tries().forget(ids)
         deleted = self._queries.run_by_ids(self._connection, "purge", ids, holes)
         return deleted, ids
 
@@ -339,5 +380,8 @@ def _conditions(selection: FailureFilter) -> Iterator[tuple[str, str, Any]]:
         yield "of_ids", "ids", json.dumps(selection.ids)
     if selection.table is not None:
         yield "of_table", "of_table", selection.table
-    if selection.reason is not None:
-        yield "of_reason", "reason", containing(selection.reason)
+    words = selection.reason
+    if selection.whole_reason not in (None, NO_REASON):
+        words = longest_part(selection.whole_reason)
+    if words is not None:
+        yield "of_reason", "reason", containing(words)

@@ -24,6 +24,7 @@ from eventlog.core.text_digest import SIZE
 from eventlog.fold import Fate, event_id
 from eventlog.sql.connect import keepable
 from eventlog.sql.log import record_checks
+from eventlog.sql.log.row_tries import RowTries, Try
 from eventlog.sql.queries import Queries
 from eventlog.xds.answers import Level, Status
 
@@ -37,7 +38,6 @@ _BATCHES = 50  # of one statement
 BACKLOG: Final = "backlog"  # of rows that Spark has put on record
 BACKLOG_SUM: Final = "backlog sum"  # of the documents that Spark made of such rows
 # Names of what a batch has on record next to its documents.
-TRIES: Final = "tries"  # the answers to events that were tried more than once
 REFUSED: Final = "refused"  # rows that no event could be made of
 WARNED: Final = "warned"  # rows whose event was answered with a warning
 CUT_SHORT: Final = "cut short"  # cut events, each with the part from which on it has none any more
@@ -74,16 +74,7 @@ class RecordedRow(NamedTuple):
     event: RecordedEvent | None
     settled_at: datetime | None
     has_answer: bool  # False: the document may have left, and no answer came
-
-
-class Try(NamedTuple):
-    """An answer to an event that was tried more than once."""
-
-    event_id: str
-    rows: tuple[int, ...]
-    number: int  # of the try, from 1
-    status: Status
-    at: datetime | None = None  # when it was put on record, by the database's clock
+    batch: int = 0  # its number
 
 
 class BacklogSum(NamedTuple):
@@ -120,7 +111,6 @@ class BatchContent(NamedTuple):
     refused: Sequence[Any] = ()  # rows that no event could be made of
     reasons: Named = ()  # of rows without an event, each with the rows
     warned: Sequence[Any] = ()  # rows whose event was answered with a warning
-    tries: Sequence[Any] = ()  # the answers to events that were tried more than once
     cut_short: Sequence[Any] = ()  # cut events that became shorter, each with the first part it lacks
     backlog_sums: Sequence[Any] = ()  # of the documents of backlogs
     is_unanswered: bool = False  # the documents may have left, and no answer to them came
@@ -153,8 +143,6 @@ class BatchContent(NamedTuple):
         named += self.reasons
         if self.warned:
             named.append((WARNED, self.warned))
-        if self.tries:
-            named.append((TRIES, self.tries))
         if self.cut_short:
             named.append((CUT_SHORT, self.cut_short))
         if self.backlog_sums:
@@ -184,7 +172,6 @@ class BatchContent(NamedTuple):
 _NAMED_FIELDS: Final[Mapping[str, tuple[str, Callable[[str, Iterable[Any]], None]]]] = {
     REFUSED: ("refused", record_checks.check_rows),
     WARNED: ("warned", record_checks.check_rows),
-    TRIES: ("tries", record_checks.check_tries),
     CUT_SHORT: ("cut_short", record_checks.check_parts),
     BACKLOG_SUM: ("backlog_sums", record_checks.check_sums),
 }  # the fields that are no documents, by their names on disk, with their checks
@@ -210,14 +197,6 @@ class RecordedBatch(NamedTuple):
         """Return the recorded documents, by their names."""
         return _read_documents(self.read())
 
-    def tries(self) -> list[Try]:
-        """Return the answers to events that were tried more than once."""
-        return [
-            Try(event_id, tuple(rows), number, Status(Level[level], None, words), self.settled_at)
-            for level, words, events in self.read().tries
-            for event_id, number, rows in events
-        ]
-
     def refused(self) -> list[int]:
         """Return the rows that no event could be made of."""
         return [*_rows_of(self.read().refused)]
@@ -234,7 +213,7 @@ class RecordedBatch(NamedTuple):
     def rows(self) -> Iterator[tuple[int, RecordedRow]]:
         """Yield each row with what the batch has of it."""
         content = self.read()
-        facts = self.settled_at, not content.is_unanswered
+        facts = self.settled_at, not content.is_unanswered, self.number
         for reason, entries in content.reasons:
             yield from ((row, RecordedRow(reason, None, *facts)) for row in _rows_of(entries))
         for document, events in _read_documents(content):
@@ -276,7 +255,10 @@ class NoticeKind(StrEnum):
     RESUME = "resume"  # of the publisher, or of a table that the brake on deletes stopped
     RESYNC = "resync"
     SKIP = "skip"
-    TRY = "try"  # a waiting event is sent again at once
+    START = "start"  # a publisher leads, at once
+    STOP = "stop"  # it leads no longer
+    TAKEOVER = "takeover"  # a publisher leads, after it was on standby
+    RETRY = "retry"  # a waiting event is sent again at once
 
 
 class Notice(NamedTuple):
@@ -375,9 +357,25 @@ class LogRecord:
             if wanted_ids.intersection(notice.record_ids)
         ]
 
+    def tries_of(self, ids: Iterable[int]) -> dict[int, list[Try]]:
+        """Return the tries of these rows that are on record, oldest first; a first success is none."""
+        return self.row_tries().of(ids)
+
+    def row_tries(self) -> RowTries:
+        """Return the tries of rows."""
+        return RowTries(self._connection, self._queries)
+
     def failure_reasons(self) -> dict[int, str]:
         """Return why rows failed."""
         return {int(row): str(reason) for row, reason in self._run("failure_reasons")}
+
+    def rows_refused_last(self) -> set[int]:
+        """Return the rows whose last try on record the receiver refused."""
+        return {int(row) for (row,) in self._run("refused_last")}
+
+    def rows_tried(self) -> set[int]:
+        """Return the rows that have tries on record."""
+        return {int(row) for (row,) in self._run("rows_tried")}
 
     def waiting_rows(self) -> Iterator[int]:
         """Yield the rows of the events that wait."""
@@ -507,21 +505,15 @@ def write_rows(
     rows_by_reason: Mapping[str, Sequence[int]],
     refused: Sequence[int] = (),
     warned: Sequence[int] = (),
-    tries: Sequence[Try] = (),
     cut_short: Sequence[RecordedEvent] = (),
 ) -> tuple[str, Range]:
-    """Return the content of a batch of rows, tries and shortened events, and the range of all its rows."""
-    ids_of_events = [*(each.rows for each in tries), *(event.rows for event in cut_short)]
+    """Return the content of a batch of rows and shortened events, and the range of all its rows."""
+    ids_of_events = [event.rows for event in cut_short]
     rows = [row for ids in (*rows_by_reason.values(), refused, warned, *ids_of_events) for row in ids]
-    events_by_answer: dict[tuple[str, str], list[object]] = {}
-    for each in tries:
-        answer = each.status.level.name, each.status.text
-        events_by_answer.setdefault(answer, []).append((each.event_id, each.number, each.rows))
     content = BatchContent(
         refused=[_rows_of_reason(REFUSED, refused)] if refused else (),
         reasons=[(reason, [_rows_of_reason(reason, ids)]) for reason, ids in rows_by_reason.items()],
         warned=[_rows_of_reason(WARNED, warned)] if warned else (),
-        tries=[(*answer, events) for answer, events in events_by_answer.items()],
         cut_short=[(event.run_id, event.part) for event in cut_short],
     )
     return content.write(), (min(rows), max(rows))

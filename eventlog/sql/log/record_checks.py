@@ -43,18 +43,6 @@ def check_rows(name: str, entries: Iterable[Any]) -> None:
         _count_rows(name, entry)
 
 
-def check_tries(name: str, entries: Iterable[Any]) -> None:
-    """Raise ValueError unless these are answers, each with the events to which it came."""
-    for entry in entries:
-        level, _, events = _parts_of(name, entry, str, str, list)
-        _check_level(level)
-        for event in events:
-            _, number, rows = _parts_of(name, event, str, int, list)
-            if number < 1 or not rows:
-                raise ValueError(f"{name!r} has a try without rows or a number")
-            _demand_ids("rows of", name, rows)
-
-
 def check_parts(name: str, entries: Iterable[Any]) -> None:
     """Raise ValueError unless these are events, each with a part."""
     for entry in entries:

@@ -84,7 +84,7 @@ class LossKind(StrEnum):
 
 
 _LOSSES: Final[Mapping[LossKind, str]] = {
-    LossKind.EMPTIED: "it was truncated, and no log names the rows that are gone",
+    LossKind.EMPTIED: "it or a child of it was truncated, and no log names the rows that are gone",
     LossKind.RENAMED: "its changes do not have the columns {0}, by which its objects are named",
     LossKind.UNSENT: "a change does not have the value of its key",
     LossKind.UNREADABLE: "the keys of changes could not be read: {0}",

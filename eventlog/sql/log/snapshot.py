@@ -108,9 +108,10 @@ class Snapshot(Pending):
         queries: Queries,
         locked: Sequence[Place] = (),
         choice: PickUpFilter | None = None,
+        limits: Sequence[Call] = (),
     ) -> Self:
         """Begin a transaction that reads one moment of the log, and read the facts about that moment, with a
-        first look at the rows of a choice.
+        first look at the rows of a choice. `limits` are statements that limit those of a look.
 
         TablesChanged if tables that are to be locked before are busy.
         """
@@ -123,7 +124,7 @@ class Snapshot(Pending):
             except DatabaseFailed as fault:
                 raise tables_changed(locked) from fault
         look = first_look(queries, choice) if choice is not None else []
-        first = [] if locked else [begin]
+        first = [*limits] if locked else [begin, *limits]
         answers = queries.run_calls(connection, [*first, moment_call, *position, *look])[len(first) :]
         snapshot = cls(connection, queries)
         snapshot.moment = LogMoment.of(*answers[0][0])

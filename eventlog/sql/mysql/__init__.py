@@ -15,6 +15,7 @@ from eventlog.sql.common.dialect import (
     Sessions,
     Statements,
     Storage,
+    TimeLimits,
     TriggerWriter,
     Values,
 )
@@ -88,6 +89,20 @@ def _dial(driver: str, connect: Callable[..., Any], arguments: Mapping[str, Any]
     return connection
 
 
+_SELECT = re.compile(r"(?:\s|--.*\n)*select\b")
+
+
+def _limit(statement: str, limits: TimeLimits) -> str:
+    """Return a query with hints that limit it. What writes has no such hints."""
+    begin = _SELECT.match(statement)
+    if begin is None:
+        return statement
+    hints = f"set_var(lock_wait_timeout = {limits.lock})"
+    if limits.statement is not None:
+        hints += f" max_execution_time({1000 * limits.statement})"
+    return f"{begin[0]} /*+ {hints} */{statement[begin.end() :]}"
+
+
 def collated(collation: str, dialect: Dialect) -> Dialect:
     """Return the dialect with a collation that compares texts exactly."""
     values = replace(
@@ -129,10 +144,13 @@ _WRONG_DEFINITIONS = (
 )
 _SESSIONS = Sessions(
     driver="mysql+pymysql",
+    port=3306,
     extra="mysql",
     dial=_dial,
     cancel=_cancel,
+    limit=_limit,
     label="program_name",
+    end_session="kill {process}",
     advice={1418: _TRUST, 1419: _TRUST},
     # a row too large, a wrong moment, invalid characters, no default, no moment, no partition, a signal of a
     # trigger, out of range, invalid JSON, a check
@@ -142,6 +160,9 @@ _SESSIONS = Sessions(
     conflicts=frozenset(("1020", "1205", "1213")),  # changed meanwhile, waited too long, a deadlock
     table_changes=frozenset(("1412",)),
     wrong_definitions=frozenset(_WRONG_DEFINITIONS.split()),
+    lock_waits=frozenset(("1205",)),
+    slow=frozenset(("3024",)),
+    shows_holders="`grant select on performance_schema.* to USER`",
 )
 _NAMES = Names(
     plain="exact",

@@ -56,3 +56,16 @@ select {columns}
 from (select 1 as one) as d
 left join {table} as t on 1 = 0
 limit 0
+
+-- stage_read --
+-- Gives staged rows that had another key what was not staged for them.
+update {stage} as s
+straight_join {table} as t on {same_before}
+set {settings}
+
+-- stage_lock --
+-- Keeps rows as they are that take another key, until they are read and deleted.
+select 1 from {stage} as s
+straight_join {table} as t on {same}
+where s.deletion = :deletion
+for update

@@ -76,3 +76,40 @@ from (
 left join information_schema.processlist p on p.id = h.id
 where h.id is not null
 order by h.id
+
+-- log_lockers --
+-- The session that keeps others from reading the log: role, session, application, since when in UTC, the time, whether
+-- it is idle in its transaction, its statement (null where it is not ours to see), and the statement that waits for it.
+-- A lock that is only asked for keeps them out, too: then those are to blame for which it waits.
+select t.processlist_user, cast(t.processlist_id as char), concat('from ', t.processlist_host),
+  date_sub(utc_timestamp(6), interval t.processlist_time second), utc_timestamp(6),
+  case when t.processlist_command = 'Sleep' then 1 else 0 end, coalesce(t.processlist_info, ''), w.info
+from performance_schema.metadata_locks k
+join performance_schema.threads t on t.thread_id = k.owner_thread_id
+left join (
+  select min(t.processlist_info) as info
+  from performance_schema.metadata_locks p
+  join performance_schema.threads t on t.thread_id = p.owner_thread_id
+  where p.lock_status = 'PENDING' and p.lock_type in ('EXCLUSIVE', 'SHARED_NO_READ_WRITE')
+    and p.object_schema = {schema_text}
+) w on 1 = 1
+where t.processlist_id <> connection_id() and k.object_type = 'TABLE' and k.lock_status = 'GRANTED'
+  and k.object_schema = {schema_text} and k.object_name in (
+    {log_text},
+    {batch_text},
+    {retry_text},
+    {held_text},
+    {failed_text},
+    {notice_text},
+    {known_text},
+    {answer_text},
+    {try_text},
+    {sent_text},
+    {resync_text},
+    {tracked_text},
+    {version_text},
+    {state_text}
+  )
+  and (t.processlist_state is null or t.processlist_state <> 'Waiting for table metadata lock')
+order by case k.lock_type when 'EXCLUSIVE' then 0 when 'SHARED_NO_READ_WRITE' then 1 else 2 end, t.processlist_time desc
+limit 1

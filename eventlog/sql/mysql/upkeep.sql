@@ -10,6 +10,8 @@ where table_schema = {schema_text} and table_name in (
   {failed_text},
   {notice_text},
   {known_text},
+  {answer_text},
+  {try_text},
   {sent_text},
   {resync_text},
   {tracked_text},

@@ -16,6 +16,18 @@ straight_join {log} r {by_key} on {record_id} = wanted.id and {is_new}
 delete r from {log} r {by_key}
 where {record_id} between :low and :high and {is_new}
 
+-- forget_tries --
+-- Forgets the tries of rows.
+delete {try} from {wanted_ids}
+straight_join {try} on record_id = wanted.id
+
+-- forget_answers --
+-- Forgets the answers of batches that no try has any more.
+delete a from {wanted_ids}
+straight_join {answer} a on a.batch = wanted.id
+left join {try} t on t.batch = a.batch and t.part = a.part
+where t.batch is null
+
 -- forget_failure --
 -- Forgets why rows failed.
 delete {failed} from {wanted_ids}

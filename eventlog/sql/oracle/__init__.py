@@ -147,6 +147,7 @@ def _cancel(engine: Engine, session: Any) -> None:
 _WRONG_DEFINITIONS = "902 903 904 907 910 911 955 957 972 1450 1727 1728 1792 2327 2329 3001"
 _SESSIONS = Sessions(
     driver="oracle+oracledb",
+    port=1521,
     extra="oracle",
     listen=listen,
     cancel=_cancel,
@@ -160,6 +161,7 @@ _SESSIONS = Sessions(
     conflicts=frozenset(("60", "8177")),
     table_changes=frozenset(("1466", "8103")),  # its definition is later, it was dropped or truncated
     wrong_definitions=frozenset(_WRONG_DEFINITIONS.split()),
+    shows_holders="access to v$session, v$lock and v$sql",
 )
 _NAMES = Names(
     plain="upper",

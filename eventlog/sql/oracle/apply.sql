@@ -44,3 +44,16 @@ select cast(null as number(10)) as n, cast(null as number(1)) as required, cast(
   {columns}
 from dual left join {table} t on 1 = 0
 where 1 = 0
+
+-- stage_read --
+-- Gives staged rows that had another key what was not staged for them.
+merge into {stage} s
+using {table} t
+on ({same_before})
+when matched then update set {settings}
+
+-- stage_lock --
+-- Keeps rows as they are that take another key, until they are read and deleted.
+select null from {table} t
+where exists (select null from {stage} s where s.deletion = :deletion and {same})
+for update

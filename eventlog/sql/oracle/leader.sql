@@ -48,3 +48,15 @@ where s.sid in (
   join all_objects t on t.object_id = o.object_id
   where t.owner = {schema_text} and t.object_name = {lock_text}
 )
+
+-- log_lockers --
+-- The session that keeps others from writing the log: role, session, application, since when in UTC, the time, whether
+-- it is idle in its transaction, its statement, and the statement that waits for it. No session keeps others from reading.
+select s.username, to_char(s.audsid), 'program ' || s.program,
+  cast(sys_extract_utc(systimestamp) as timestamp) - numtodsinterval(l.ctime, 'SECOND'),
+  cast(sys_extract_utc(systimestamp) as timestamp), case when s.status = 'INACTIVE' then 1 else 0 end, q.sql_text, null
+from v$lock l
+join v$session s on s.sid = l.sid
+join all_objects o on o.object_id = l.id1
+left join v$sql q on q.sql_id = s.sql_id and q.child_number = s.sql_child_number
+where l.type = 'TM' and l.lmode = 6 and o.owner = {schema_text} and o.object_name = {log_text}

@@ -107,6 +107,10 @@ grant select, update on {lock} to {role}
 /
 grant select, insert, update, delete on {batch} to {role}
 /
+grant select, insert, delete on {answer} to {role}
+/
+grant select, insert, delete on {try} to {role}
+/
 grant select, insert, delete on {sent} to {role}
 /
 grant select, insert, update, delete on {retry} to {role}

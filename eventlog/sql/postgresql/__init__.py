@@ -100,11 +100,13 @@ _WRONG_DEFINITIONS = (
 )
 _SESSIONS = Sessions(
     driver="postgresql+psycopg",
+    port=5432,
     dial=_dial,
     begin=_begin_session,
     load_run_calls=_load_run_calls,
     options={"isolation_level": "AUTOCOMMIT"},  # no round trip of its own for `begin`
     label="fallback_application_name",
+    end_session="select pg_terminate_backend({process})",
     keeps_settings="(case when pg_catalog.current_setting('eventlog.session', true) = 'kept'"
     " then 1 else 0 end)",
     wakes=True,
@@ -114,6 +116,9 @@ _SESSIONS = Sessions(
     refusals=frozenset(("21000", "428C9", "44000", "54000", "P0001")),
     conflicts=frozenset(("40001", "40P01", "55P03")),  # not serializable, a deadlock, waited too long
     wrong_definitions=frozenset(_WRONG_DEFINITIONS.split()),
+    lock_waits=frozenset(("55P03",)),
+    slow=frozenset(("57014",)),
+    shows_holders="`grant pg_read_all_stats to ROLE`",
 )
 _NAMES = Names(
     plain="lower",

@@ -77,6 +77,19 @@ with no data
 -- Stages rows.
 copy {stage} ({names}) from stdin
 
+-- stage_lock --
+-- Keeps rows as they are that take another key, until they are read and deleted.
+select from {stage} as s
+join {table} as t on {same}
+where s.deletion = :deletion
+for update of t
+
+-- stage_read --
+-- Gives staged rows that had another key what was not staged for them.
+update {stage} as s set {settings}
+from {table} as t
+where {same_before}
+
 -- stage_empty --
 -- Takes all rows from a stage.
 truncate table {stage}

@@ -161,6 +161,21 @@ if pg_catalog.current_setting('transaction_isolation') in ('repeatable read', 's
   end;
 end if;
 
+-- with_exclusive --
+-- Logs with the tables that this transaction has locked exclusively, those of the running truncate included.
+<<eventlog_truncate>>
+declare
+  exclusive pg_catalog.oid[] := array(
+    select l.relation
+    from pg_catalog.pg_locks l
+    where l.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()
+      and l.locktype operator(pg_catalog.=) 'relation'
+      and l.mode operator(pg_catalog.=) 'AccessExclusiveLock'
+  );
+begin
+{rows}
+end;
+
 -- capture_owner --
 -- Gives the function of a trigger to the log's owner.
 alter function {function}() owner to {owner}

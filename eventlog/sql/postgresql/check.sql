@@ -51,3 +51,31 @@ join pg_catalog.pg_proc f on f.oid = d.refobjid
 join pg_catalog.pg_namespace n on n.oid = f.pronamespace
 where part.relkind = 'v' and n.nspname <> 'pg_catalog'
 order by 1, 2
+
+-- check_view_truncates --
+-- The tables of each published view on which a truncate fires no trigger but those that track made.
+with recursive part (schema_name, view_name, oid, relkind) as (
+  select w.schema_name, w.view_name, c.oid, c.relkind
+  from pg_catalog.json_to_recordset(cast(:places as json)) as w (schema_name text, view_name text)
+  join pg_catalog.pg_namespace n on n.nspname = w.schema_name
+  join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = w.view_name
+  union
+  select part.schema_name, part.view_name, c.oid, c.relkind
+  from part
+  join pg_catalog.pg_rewrite r on r.ev_class = part.oid
+  join pg_catalog.pg_depend d on d.classid = cast('pg_catalog.pg_rewrite' as regclass) and d.objid = r.oid
+    and d.refclassid = cast('pg_catalog.pg_class' as regclass)
+  join pg_catalog.pg_class c on c.oid = d.refobjid
+  where part.relkind = 'v' and d.refobjid <> part.oid
+)
+select part.schema_name, part.view_name,
+  array_agg(cast(cast(part.oid as regclass) as text) order by cast(cast(part.oid as regclass) as text))
+from part
+where part.relkind in ('r', 'p') and not exists (
+  select from pg_catalog.pg_trigger t
+  join pg_catalog.pg_proc p on p.oid = t.tgfoid
+  where t.tgrelid = part.oid and t.tgtype & 32 = 32 and t.tgenabled in ('O', 'A')
+    and pg_catalog.strpos(p.prosrc, :mark) = 0
+)
+group by 1, 2
+order by 1, 2

@@ -135,3 +135,52 @@ set search_path to pg_catalog, pg_temp
 -- Has a transaction find again what it would have found without that.
 select pg_catalog.set_config('search_path', path, true)
 from pg_catalog.current_setting('eventlog.path', true) as path where path <> ''
+
+-- limit_locks --
+-- Has the statements of a transaction wait for locks so many seconds at most.
+set local lock_timeout to '{seconds}s'
+
+-- limit_statements --
+-- Has the statements of a transaction take so many seconds at most.
+set local statement_timeout to '{seconds}s'
+
+-- log_lockers --
+-- The session that keeps others from reading the log: role, session, application, since when in UTC, the time, whether
+-- it is idle in its transaction, its statement (null where it is not ours to see), and the statement that waits for it.
+-- A lock that is only asked for keeps them out, too: then those are to blame for which it waits.
+with locks (pid, granted) as (
+  select l.pid, l.granted
+  from pg_catalog.pg_locks l
+  where l.locktype = 'relation' and l.mode = 'AccessExclusiveLock'
+    and l.database = (select d.oid from pg_catalog.pg_database d where d.datname = current_database())
+    and l.relation in (
+      pg_catalog.to_regclass('{log}'),
+      pg_catalog.to_regclass('{batch}'),
+      pg_catalog.to_regclass('{retry}'),
+      pg_catalog.to_regclass('{held}'),
+      pg_catalog.to_regclass('{failed}'),
+      pg_catalog.to_regclass('{notice}'),
+      pg_catalog.to_regclass('{known}'),
+      pg_catalog.to_regclass('{answer}'),
+      pg_catalog.to_regclass('{try}'),
+      pg_catalog.to_regclass('{sent}'),
+      pg_catalog.to_regclass('{resync}'),
+      pg_catalog.to_regclass('{tracked}'),
+      pg_catalog.to_regclass('{version}'),
+      pg_catalog.to_regclass('{slot}'),
+      pg_catalog.to_regclass('{state}')
+    )
+), holders (pid, waiting_pid) as (
+  select l.pid, null from locks l where l.granted
+  union all
+  select b.pid, l.pid from locks l cross join lateral unnest(pg_catalog.pg_blocking_pids(l.pid)) as b (pid)
+  where not l.granted
+)
+select a.usename, cast(h.pid as text), 'application ' || nullif(a.application_name, ''),
+  a.xact_start at time zone 'UTC', now() at time zone 'UTC', case when a.state like 'idle%' then 1 else 0 end,
+  case when a.state is not null then a.query end, case when w.state is not null then w.query end
+from holders h
+left join pg_catalog.pg_stat_activity a on a.pid = h.pid
+left join pg_catalog.pg_stat_activity w on w.pid = h.waiting_pid
+order by case when h.waiting_pid is null then 0 when a.wait_event_type = 'Lock' then 2 else 1 end, a.xact_start
+limit 1

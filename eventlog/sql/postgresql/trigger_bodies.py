@@ -29,6 +29,9 @@ _USER_OR_NOBODY = (
     "case when exists (select from pg_catalog.pg_stat_get_subscription(null) s"
     " where s.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()) then null else session_user end"
 )
+# A truncate locks all its tables exclusively before its first trigger fires.
+_EXCLUSIVE = "operator(pg_catalog.=) any (eventlog_truncate.exclusive)"
+_NOT_EXCLUSIVE = "operator(pg_catalog.<>) all (eventlog_truncate.exclusive)"
 
 
 class Bodies:
@@ -68,6 +71,20 @@ class Bodies:
         columns = (*child.link.columns, *(column.name for column in child.columns))
         yield "update", self.child_changed(child, self.pairs(columns))
         yield "delete", self.child_taken(child, _DELETED)
+
+    def child_truncated(self, child: Child, leaf: Place) -> str:
+        """Return what a truncate of a child table takes from the parents that it certainly leaves."""
+        source = f"only {qualified(self.dialect, *leaf)} o"
+        taken = self.child_taken(child, source, parent_where=f"p.tableoid {_NOT_EXCLUSIVE}")
+        logged = templates.statement(self.dialect, "with_exclusive", rows=indent(taken, 2))
+        return "\n".join((templates.statement(self.dialect, "sees_all_rows"), logged))
+
+    def child_emptied(self, child: Child) -> str:
+        """Return what a truncate of a child table took from the other parents, if they are still there."""
+        parent = f"{qualified(self.dialect, self.subject.table.schema, self.subject.table.name)} p"
+        rows, key = self.rows.child_read_back(child), self.rows.key("p")
+        emptied = self._log(rows, key, parent, f"p.tableoid {_EXCLUSIVE}")
+        return templates.statement(self.dialect, "with_exclusive", rows=indent(emptied, 2))
 
     def of_child_row(self, child: Child) -> str:
         """Return what one row of a child table logs that replication writes."""
@@ -222,11 +239,12 @@ class Bodies:
         conditions = f"({where}) and {linked}" if where else linked
         return self._log(rows.child_rows(child, None, "n"), rows.child_key(child, "n"), source, conditions)
 
-    def child_taken(self, child: Child, source: str, where: str = "") -> str:
+    def child_taken(self, child: Child, source: str, where: str = "", parent_where: str = "") -> str:
         """Return what child rows took from their parents; the parent's own delete needs no more."""
         rows = self.rows
         parent = qualified(self.dialect, self.subject.table.schema, self.subject.table.name)
-        parent_exists = f"exists (select from {parent} p where {rows.same_key(child, 'o', 'p')})"
+        is_parent = " and ".join(filter(None, (rows.same_key(child, "o", "p"), parent_where)))
+        parent_exists = f"exists (select from {parent} p where {is_parent})"
         conditions = [f"({where})"] if where else []
         conditions += [rows.linked(child, "o"), parent_exists]
         key = rows.child_key(child, "o")

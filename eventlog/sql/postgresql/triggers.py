@@ -17,7 +17,7 @@ from eventlog.sql.common.dialect import TriggerWriter
 from eventlog.sql.names import Log
 from eventlog.sql.postgresql.trigger_bodies import NEW_ROWS, OLD_ROWS, Bodies
 from eventlog.sql.relation import Firing, Place, qualified
-from eventlog.sql.trigger_rows import REPLICATED, Subject, Trigger, indent, object_name
+from eventlog.sql.trigger_rows import EMPTIED, REPLICATED, Subject, Trigger, indent, object_name
 
 _WAKE_CLASS = 0x6576_6C67  # "evlg"
 _REFERENCING = {
@@ -26,7 +26,11 @@ _REFERENCING = {
     "delete": f"referencing old table as {OLD_ROWS}\n  ",
 }
 _FIRST = {"insert": ("new", NEW_ROWS), "update": ("new", NEW_ROWS), "delete": ("old", OLD_ROWS)}
-_WHEN = {"truncate": "before truncate", REPLICATED: "after insert or update or delete"}
+_WHEN = {
+    "truncate": "before truncate",
+    EMPTIED: "after truncate",
+    REPLICATED: "after insert or update or delete",
+}
 
 
 def wake_key(log: Log) -> tuple[int, int]:
@@ -51,7 +55,11 @@ def write(subject: Subject) -> Iterator[Trigger]:
     for child in subject.children:
         place, parent = child.relation.place, subject.table.name
         for event, body in bodies.of_child_statements(child):
-            yield from writer.triggers([place], event, body, parent=parent)
+            yield from writer.triggers([place, *child.relation.below], event, body, parent=parent)
+        leaves = child.relation.leaves or (place,)
+        for leaf in leaves:
+            yield from writer.triggers([leaf], "truncate", bodies.child_truncated(child, leaf), parent=parent)
+        yield from writer.triggers(leaves, EMPTIED, bodies.child_emptied(child), parent=parent)
         if subject.choice.replicated:
             yield from writer.triggers([place], REPLICATED, bodies.of_child_row(child), True, parent)
 
@@ -83,7 +91,8 @@ def firing(subject: Subject, event: str) -> Firing:
     """Return the sessions in which a trigger fires; a truncate is one statement wherever it comes from."""
     if event == REPLICATED:
         return Firing.REPLICA
-    return Firing.ALWAYS if event == "truncate" and subject.choice.replicated else Firing.ORIGIN
+    is_truncate = event in ("truncate", EMPTIED)
+    return Firing.ALWAYS if is_truncate and subject.choice.replicated else Firing.ORIGIN
 
 
 class _Writer:

@@ -10,6 +10,8 @@ where c.oid in (
   pg_catalog.to_regclass('{failed}'),
   pg_catalog.to_regclass('{notice}'),
   pg_catalog.to_regclass('{known}'),
+  pg_catalog.to_regclass('{answer}'),
+  pg_catalog.to_regclass('{try}'),
   pg_catalog.to_regclass('{sent}'),
   pg_catalog.to_regclass('{resync}'),
   pg_catalog.to_regclass('{tracked}'),

@@ -16,10 +16,10 @@ from sqlalchemy import inspect, text
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.core.errors import EventlogError, Misuse
-from eventlog.core.plurals import quantity
 from eventlog.sql.common import templates
 from eventlog.sql.common.expression import literal
 from eventlog.sql.connect import execute_plain
+from eventlog.sql.log.log_admin import LogAdmin
 from eventlog.sql.log.slot_state import SlotState
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
@@ -53,12 +53,7 @@ class UnknownRevision(Misuse):
 
 
 class LogLed(EventlogError):
-    """{0} has revision {1} of the schema and is not upgraded while a publisher runs ({2}): stop it, and \
-give the command again"""
-
-
-class LogInUse(EventlogError):
-    """{0} holds {1} not published: publish or skip them first, or give --discard"""
+    """{0} {1} while a publisher runs ({2}): stop it, and give the command again"""
 
 
 def install(engine: Engine, log: Log, *, future_events: bool = False) -> str:
@@ -69,7 +64,8 @@ def install(engine: Engine, log: Log, *, future_events: bool = False) -> str:
         is_ours = _is_ours(connection, log)
         connection.rollback()  # Alembic begins a transaction of its own
         if before is not None and before != head():
-            stack.enter_context(_leading(engine, log, before))
+            refused = f"has revision {before} of the schema and is not upgraded"
+            stack.enter_context(_leading(engine, log, refused))
         _upgrade(connection, log, is_ours)
         was_missing = not _exists(connection, log, log.companion_name("known"))
         if was_missing:  # somebody dropped it
@@ -83,17 +79,24 @@ def install(engine: Engine, log: Log, *, future_events: bool = False) -> str:
 
 
 def uninstall(engine: Engine, log: Log, *, discard: bool = False) -> bool:
-    """Drop the log and its companion tables; of an attached log only these. Return whether there were any."""
-    with engine.connect() as connection:
-        if revision(connection, log) is None and not _exists(connection, log, log.companion_name("state")):
+    """Drop the log and its companion tables; of an attached log only these. Return whether there were any.
+
+    No publisher leads meanwhile.
+    """
+    with engine.connect() as connection, ExitStack() as stack:
+        has_state = has_companion(connection, log, "state")
+        if revision(connection, log) is None and not has_state:
             return False
         demand_revision(connection, log, older=True)
+        connection.rollback()  # so that its snapshot is of now, when no publisher leads
+        if has_state:
+            stack.enter_context(_leading(engine, log, "is not uninstalled"))
         is_ours = _is_ours(connection, log)
         slot = SlotState(connection, Queries(log)) if log.dialect.sessions.has_slots else None
         facts = None if slot is None else slot.facts()
         _refuse_tracked(connection, log, recorded=facts is None)
-        if is_ours and not discard:
-            _refuse_unpublished(connection, log)
+        if is_ours and not discard and exists(connection, log):
+            LogAdmin(connection, Queries(log)).demand_published()
         if slot is not None and facts is not None:
             slot.drop()
             connection.commit()
@@ -214,12 +217,12 @@ def _scripts() -> ScriptDirectory:
 
 
 @contextmanager
-def _leading(engine: Engine, log: Log, before: str) -> Iterator[None]:
+def _leading(engine: Engine, log: Log, refused: str) -> Iterator[None]:
     """Keep every publisher from leading while the block runs; raise LogLed if one leads."""
     store = Store(engine, log)
     leader = store.lead("eventlog install")
     if leader is None:
-        raise LogLed(log.full_name, before, store.holder() or "by whom is not ours to see")
+        raise LogLed(log.full_name, refused, store.holder() or "by whom is not ours to see")
     with leader:
         yield
 
@@ -296,13 +299,3 @@ def _refuse_tracked(connection: Connection, log: Log, *, recorded: bool) -> None
     written = tracked(connection, log, recorded=recorded)
     if written:
         raise LogWritten(", ".join(written), log.full_name)
-
-
-def _refuse_unpublished(connection: Connection, log: Log) -> None:
-    names = log.names()
-    if not exists(connection, log):
-        return
-    question = templates.statement(log.dialect, "unpublished", **names)
-    count = connection.execute(text(question)).scalar()
-    if count:
-        raise LogInUse(log.full_name, quantity(count, "row that is", "rows that are"))

@@ -22,16 +22,19 @@ class DocumentFolder:
     """A source of the documents in one folder; each round reads those that came since.
 
     The state ends before the first file with a part that cannot be read, so that a later run reads that file
-    again.
+    again. Unless `reads_again`, the state ends after the last delivery, and each is handed out once.
     """
 
     blocks, ended, tables = False, False, None
 
-    def __init__(self, name: str, limits: Limits, read: Read, state: str | None) -> None:
+    def __init__(
+        self, name: str, limits: Limits, read: Read, state: str | None, *, reads_again: bool = True
+    ) -> None:
         self._limits = limits
+        self._reads_again = reads_again
         self._read = read  # the changes of documents
         self._folder = Path(name).resolve()
-        self._safe = _load(self._folder, state)
+        self._safe, self._handed_out = _load(self._folder, state)
         self._reached = self._safe.number
         self._is_whole = True
 
@@ -39,16 +42,25 @@ class DocumentFolder:
     def state(self) -> str | None:
         """Return the state after the files that were handed out."""
         file = self._safe
-        return json.dumps({"folder": str(self._folder), "number": file.number, "name": file.stem})
+        handed_out = {"handed_out": self._handed_out} if self._handed_out and not self._reads_again else {}
+        return json.dumps(
+            {"folder": str(self._folder), "number": file.number, "name": file.stem, **handed_out}
+        )
 
     def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
         """Yield the changes of the files that are there by now."""
         for file in placed_files(self._folder, self._reached):
+            passed, self._handed_out = self._handed_out, 0
             for item in by_transaction(self._changes(file)):
-                self._is_whole = self._is_whole and not (isinstance(item, Refused) and item.fault)
+                if isinstance(item, Refused):
+                    self._is_whole = self._is_whole and not item.fault
+                else:
+                    self._handed_out += 1
+                    if self._handed_out <= passed:
+                        continue
                 yield item
-            self._reached = file.number
-            if self._is_whole:
+            self._reached, self._handed_out = file.number, 0
+            if self._is_whole or not self._reads_again:
                 self._safe = file
         self._reached = max(self._reached, 0)
 
@@ -69,16 +81,21 @@ class DocumentFolder:
                 yield from self._read([opened])
 
 
-def _load(folder: Path, state: str | None) -> PlacedFile:
-    """Return the last file that was read of a folder; the state of another folder is passed over."""
+def _load(folder: Path, state: str | None) -> tuple[PlacedFile, int]:
+    """Return the last file that was read of a folder, and how many deliveries of the next one were handed
+    out; the state of another folder is passed over.
+    """
     beginning = PlacedFile(BEGINNING, Path())
     if state is None:
-        return beginning
+        return beginning, 0
     try:
         fields = json.loads(state)
         name, number, stem = str(fields["folder"]), int(fields["number"]), str(fields["name"])
+        handed_out = int(fields.get("handed_out", 0))
     except (ValueError, KeyError, TypeError):
         raise InvalidValue(state[:40], "the state of a folder") from None
-    if number <= 0 or name != str(folder) or not is_continued(folder, number, stem):
-        return beginning
-    return PlacedFile(number, folder / f"{stem}.xml")
+    if name != str(folder):
+        return beginning, 0
+    if number <= 0 or not is_continued(folder, number, stem):
+        return beginning, handed_out if number == BEGINNING else 0
+    return PlacedFile(number, folder / f"{stem}.xml"), handed_out

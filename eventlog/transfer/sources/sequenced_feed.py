@@ -362,4 +362,5 @@ class SequencedFeed:
             if item.is_late:
                 reason = f"transaction {item.progress.key[0]} came late: later ones were delivered before"
                 yield Refused(item.progress.source_names, reason, fault=False)
-            yield Delivery((placed.change for placed in item.changes), item.is_late)
+            changes = (placed.change for placed in item.changes)
+            yield Delivery(changes, item.is_late, is_overlapped=item.is_overlapped)

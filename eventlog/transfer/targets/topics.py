@@ -17,7 +17,14 @@ from typing import Self
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message, Producer, TopicPartition
 
 from eventlog.clients.kafka_settings import KafkaSettings
-from eventlog.clients.topic_reader import KafkaFault, Topics, call_brokers, kafka_fault, open_client
+from eventlog.clients.topic_reader import (
+    KafkaFault,
+    Topics,
+    call_brokers,
+    kafka_fault,
+    list_topics,
+    open_client,
+)
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, NotExpressible, Refused
 from eventlog.core.formats import Object, Source
@@ -112,9 +119,7 @@ class Sender:
         """Return the partitions of a topic. Brokers that make a topic at the first request need a moment."""
         deadline = time.monotonic() + self._settings.kafka_timeout
         while True:
-            cluster = call_brokers(
-                lambda: self.producer.list_topics(topic, timeout=self._settings.kafka_timeout)
-            )
+            cluster = list_topics(self.producer, self._settings, topic)
             if cluster.topics[topic].partitions:
                 return sorted(cluster.topics[topic].partitions)
             if time.monotonic() > deadline:
@@ -183,8 +188,7 @@ class TopicEnds(Topics):
 
     def topic_names(self) -> frozenset[str]:
         """Return the topics that there are."""
-        seconds = self._settings.kafka_timeout
-        return frozenset(call_brokers(lambda: self._consumer.list_topics(timeout=seconds)).topics)
+        return frozenset(list_topics(self._consumer, self._settings).topics)
 
     def ends(self, topic: str, from_beginning: bool) -> Iterator[Source[Object]]:
         """Yield the last messages of each partition; the first partition as a whole, where that is wanted."""

@@ -14,6 +14,7 @@ from eventlog.files.small_files import read_secrets
 from eventlog.web import is_loopback
 
 CLOSING = "set monitor-host to 127.0.0.1, or let a proxy or a firewall decide who reaches it"
+SHORTEST_TOKEN = 16  # characters
 WHO = "status page"  # on record for each person who has the one token
 
 
@@ -23,6 +24,16 @@ class TokensFileOpen(Misuse):
 
 class TokenLineWrong(Misuse):
     """{0} line {1}: expected a name, a blank and a token without blanks"""
+
+
+class TokenShort(Misuse):
+    """a token of {0} characters can be guessed: give it {1} or more, as `openssl rand -hex 16` does"""
+
+
+def _demand_long(token: str) -> None:
+    """Raise TokenShort for a token that could be guessed; the error does not quote it."""
+    if 0 < len(token) < SHORTEST_TOKEN:
+        raise TokenShort(len(token), SHORTEST_TOKEN)
 
 
 def read_tokens(path: str) -> list[tuple[str, str]]:
@@ -40,6 +51,12 @@ def read_tokens(path: str) -> list[tuple[str, str]]:
         if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or status.st_uid not in (0, os.geteuid()):
             raise TokensFileOpen(path, "change")
     return [_name_and_token(line, path, number) for number, line in lines]
+
+
+def _check_tokens(path: str) -> None:
+    """Raise Misuse for a file of tokens that cannot be used at the start."""
+    for _, token in read_tokens(path):
+        _demand_long(token)
 
 
 def _name_and_token(line: str, path: str, number: int) -> tuple[str, str]:
@@ -64,12 +81,13 @@ class MonitorSettings:
         None,
         "its holder may redrive, skip and resume on the status page; better set it in the environment",
         metavar="TOKEN",
+        check=_demand_long,
     )
     monitor_tokens_file: str | None = setting(
         None,
         "a file with a name and a token in each line: who has the token acts under the name",
         metavar="FILE",
-        check=read_tokens,
+        check=_check_tokens,
     )
 
     @property

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from functools import partial
 from http import HTTPStatus
-from itertools import chain, islice
+from itertools import islice
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
@@ -22,21 +22,24 @@ from starlette.types import ASGIApp, ExceptionHandler
 
 from eventlog.core.entry import MAX_RECORD_ID, Letter
 from eventlog.core.errors import EventlogError
+from eventlog.core.plurals import are
 from eventlog.core.redaction import one_line
 from eventlog.core.remedies import Remedy
 from eventlog.fold import Fate
-from eventlog.operate.account import EVER, deeds_of, read_accounts, read_object
+from eventlog.operate.account import EVER, deeds_of, read_accounts, read_object, try_lines
+from eventlog.operate.history import read_history
 from eventlog.operate.left_out import why_left_out
 from eventlog.operate.notice_sentences import sentence_of
 from eventlog.operate.recent import NEWEST, RecordPlace, recent_records
 from eventlog.operate.redriving import redrive_by
-from eventlog.operate.upkeep import commands_for, retry_now, skip, whole_events
+from eventlog.operate.upkeep import Retried, commands_for, retry_now, skip, whole_events
 from eventlog.publisher.monitor import Monitor
 from eventlog.sql.log.log_admin import FailureFilter
-from eventlog.status.verdict import verdicts_of
+from eventlog.sql.log.log_lock import LogLocked
+from eventlog.status.verdict import Verdict, worst_of
 from eventlog.web.app import Handler, busy, make_app, page, read_fields
-from eventlog.web.monitor.page_data import PAGE, NoDatabase, NoToken, PageData, WrongToken, loads_of
-from eventlog.web.rendering import address, are, render
+from eventlog.web.monitor.page_data import PAGE, NoToken, PageData, WrongToken, loads_of
+from eventlog.web.rendering import address, render
 
 MISSING = (
     "there are /, /errors, /waiting, /next, /recent, /history, /settings, /object, /row, /find, /metrics,"
@@ -62,12 +65,13 @@ def monitor_app(monitor: Monitor, page_data: PageData, host: str) -> ASGIApp:
     async def healthz(request: Request) -> Response:
         return _health(monitor.healthy(), "alive")
 
-    async def readyz(request: Request) -> Response:
+    def readyz(request: Request) -> Response:
         why = monitor.why_not_ready or ("" if monitor.healthy() else "the loop does not run")
-        sentence = verdicts_of(page_data.last_status)[0].sentence if page_data.last_status else ""
-        return _health(not why, f"ready{f': {one_line(why)}' if why else ''}", sentence)
+        look = page_data.watch.look()
+        facts = look.verdicts[0].sentence, f"read {look.age:.1f} s ago"
+        return _health(not why, f"ready{f': {one_line(why)}' if why else ''}", *facts)
 
-    health = [page("/metrics", metrics), Route("/healthz", healthz), Route("/readyz", readyz)]
+    health = [page("/metrics", metrics), Route("/healthz", healthz), page("/readyz", readyz)]
     return pages_app(page_data, host, health)
 
 
@@ -91,34 +95,50 @@ def pages_app(page_data: PageData, host: str, further: Sequence[Route] = ()) -> 
     return make_app([*further, *routes], host, faults=faults, missing=MISSING, show_missing=missing)
 
 
-def _show(page_data: PageData, template: str, status: int = HTTPStatus.OK, **values: object) -> Response:
-    """Return a page in its frame, which names the log, where it is, and its state."""
-    return render(template, status, **{"place": page_data.place, "headline": page_data.headline()} | values)
+def _show(
+    page_data: PageData,
+    template: str,
+    status: int = HTTPStatus.OK,
+    *,
+    verdicts: Sequence[Verdict] = (),
+    **values: object,
+) -> Response:
+    """Return a page in its frame, which names the log, where it is, who publishes it, and its state."""
+    verdicts = verdicts or page_data.watch.look().verdicts
+    frame = {
+        "place": page_data.place,
+        "publisher": page_data.publisher,
+        "verdicts": verdicts,
+        "severity": worst_of(verdicts),
+    }
+    return render(template, status, **frame | values)
 
 
 def _missing(page_data: PageData, sentence: str) -> Response:
     """Return the page of what is not there, with the way to the others."""
-    return _show(page_data, "monitor/missing.html", HTTPStatus.NOT_FOUND, fault=sentence)
+    return _show(page_data, "missing.html", HTTPStatus.NOT_FOUND, frame="monitor/frame.html", fault=sentence)
 
 
-def _health(good: bool, word: str, sentence: str = "") -> Response:
-    lines = [word if good else f"not {word}", *([one_line(sentence)] if sentence else ())]
+def _health(good: bool, word: str, *facts: str) -> Response:
+    lines = [word if good else f"not {word}", *map(one_line, facts)]
     return PlainTextResponse("".join(f"{line}\n" for line in lines), 200 if good else 503)
 
 
 def _away(page_data: PageData) -> ExceptionHandler:
-    """Return what shows that the log cannot be read now, with what was known of it last."""
+    """Return what shows that the log cannot be read, with what was known last; or that a page failed."""
 
-    async def show(request: Request, fault: Exception) -> Response:
-        is_away = isinstance(fault, NoDatabase)
+    def show(request: Request, fault: Exception) -> Response:
+        watch = page_data.watch
+        look = watch.unread(fault) if isinstance(fault, LogLocked) else watch.look(0.0)
+        is_page_fault = look.log is not None
         return _show(
             page_data,
             "monitor/away.html",
-            HTTPStatus.SERVICE_UNAVAILABLE if is_away else HTTPStatus.BAD_GATEWAY,
-            title="Database away" if is_away else "The log could not be read",
-            outage=page_data.process.outage if is_away else None,
+            HTTPStatus.BAD_GATEWAY if is_page_fault else HTTPStatus.SERVICE_UNAVAILABLE,
+            title="The log could not be read" if is_page_fault else look.verdicts[0].word,
+            verdict=None if is_page_fault else look.verdicts[0],
             fault=str(fault),
-            log=page_data.last_status,
+            log=watch.last_read,
         )
 
     return show
@@ -131,15 +151,15 @@ def _status(page_data: PageData, request: Request) -> Response:
         try:
             who = page_data.person(form.get("token", ""))
             if form.get("act") == "retry":
-                rows = retry_now(page_data.store, (), who).rows
-                messages = [f"{are(len(rows), 'row')} sent again now." if rows else "No event waits."]
+                messages = _retried(retry_now(page_data.store_to_change, (), who))
             else:
-                with page_data.store.admin() as admin:
+                with page_data.store_to_change.admin() as admin:
                     admin.resume(who)
         except (WrongToken, NoToken) as fault:
             messages, status = [f"{fault}.".capitalize()], HTTPStatus.FORBIDDEN
-    log_status = page_data.log_status(counted=True)
-    verdicts, loads = verdicts_of(log_status), loads_of(log_status)
+    look = page_data.look()
+    assert look.log is not None
+    log_status, verdicts, loads = look.log, look.verdicts, loads_of(look.log)
     samples = page_data.samples_until(log_status)
     with page_data.store.admin() as admin:
         has_skips = Letter.WARNING in log_status.counts and admin.has_skips()
@@ -152,7 +172,6 @@ def _status(page_data: PageData, request: Request) -> Response:
         readiness=page_data.process.readiness,
         leads=page_data.process.leads,
         verdicts=verdicts,
-        headline=verdicts[0],
         log=log_status,
         cycle=log_status.cycle,
         readers=page_data.settings.readers,
@@ -167,21 +186,28 @@ def _status(page_data: PageData, request: Request) -> Response:
     )
 
 
+def _retried(retried: Retried) -> list[str]:
+    """Return what the button of all waiting events did, and what it did not do."""
+    rows = f"{are(len(retried.rows), 'row')} sent again now." if retried.rows else "No event waits."
+    if retried.tries_receiver:
+        return [rows, "The receiver is tried now."]
+    return [rows] if retried.rows else [rows, "The receiver is not down. Nothing was changed."]
+
+
 def _errors(page_data: PageData, request: Request) -> Response:
     """Return the rows that failed, newest first, below their reasons; a form redrives or skips them."""
     query = {name: request.state.query.get(name, "") for name in ("table", "reason", "whole")}
-    selection = FailureFilter(table=query["table"] or None, reason=query["reason"] or None)
-    whole_reason = query["whole"]  # with MASK in place of its numbers
+    selection = FailureFilter((), query["table"] or None, query["reason"] or None, query["whole"] or None)
     act, messages = request.state.query.get("act", ""), list[str]()
     is_asked = act in ACTS or request.method == "POST"  # a link asks for the page that confirms
     if is_asked and any(query.values()):
-        failures = islice(page_data.failures(selection, whole_reason), MOST_AT_ONCE)
+        failures = islice(page_data.failures(selection), MOST_AT_ONCE)
         ids = tuple(row.record_id for row in failures)
         form = _form(request)
         is_confirmed = request.method == "POST" and form.get("rows") == str(len(ids))  # else ask again
         result = FormResult()
         if is_confirmed and ids:
-            result = _apply_form(page_data, FailureFilter(ids), form)
+            result = _apply_form(page_data, FailureFilter(ids), form, selection)
             messages = [*result.messages]
         if not is_confirmed or not ids or result.status != HTTPStatus.OK:
             return _show(
@@ -195,8 +221,9 @@ def _errors(page_data: PageData, request: Request) -> Response:
                 typed=form,
             )
     upto = _number(request.state.query.get("upto", "")) or MAX_RECORD_ID
-    rows = list(islice(page_data.failures(selection, whole_reason, upto), PAGE + 1))
-    reasons = page_data.reasons(selection, whole_reason)
+    rows = list(islice(page_data.failures(selection, upto), PAGE + 1))
+    reasons = page_data.reasons(selection)
+    failed = sum(reason.rows for reason in reasons)
     return _show(
         page_data,
         "monitor/errors.html",
@@ -204,7 +231,8 @@ def _errors(page_data: PageData, request: Request) -> Response:
         query=query,
         may_change=page_data.settings.may_change,
         reasons=reasons[:PAGE],
-        total=min(sum(reason.rows for reason in reasons), MOST_AT_ONCE),
+        failed=failed,
+        total=min(failed, MOST_AT_ONCE),
         rows=rows[:PAGE],
         commands=commands_for(Letter.ERROR, [row.record_id for row in rows[:PAGE]]),
         older=str(rows[PAGE - 1].record_id - 1) if len(rows) > PAGE else "",
@@ -240,7 +268,7 @@ def _row(page_data: PageData, request: Request) -> Response:
         commands=commands_for(account.entry.status, (record_id,), wait=is_waiting),
         failed=next((failure for failure in failures if failure.document), account.failure),
         rows=rows[:PAGE],
-        tries=[*dict.fromkeys(chain.from_iterable(row.tries for row in rows))],
+        tries=try_lines(rows),
         notices=deeds_of(rows),
         sentence_of=sentence_of,
         may_change=page_data.settings.may_change,
@@ -268,10 +296,10 @@ def _find(page_data: PageData, request: Request) -> Response:
 
 
 def _history(page_data: PageData, request: Request) -> Response:
-    """Return what people did to the log, newest first."""
+    """Return what was done to the log, newest first."""
     page_number = _number(request.state.query.get("page", ""))
     with page_data.store.admin() as admin:
-        notices = admin.notices((page_number + 1) * PAGE + 1)[page_number * PAGE :]
+        notices = read_history(admin, (page_number + 1) * PAGE + 1)[page_number * PAGE :]
     return _show(
         page_data,
         "monitor/history.html",
@@ -357,7 +385,12 @@ class FormResult(NamedTuple):
     status: HTTPStatus = HTTPStatus.OK
 
 
-def _apply_form(page_data: PageData, selection: FailureFilter, form: Mapping[str, str]) -> FormResult:
+def _apply_form(
+    page_data: PageData,
+    selection: FailureFilter,
+    form: Mapping[str, str],
+    condition: FailureFilter | None = None,
+) -> FormResult:
     """Do what a form asks for, unless its token is wrong."""
     act, reason = form.get("act", ""), form.get("reason", "")
     try:
@@ -365,16 +398,18 @@ def _apply_form(page_data: PageData, selection: FailureFilter, form: Mapping[str
             return FormResult(("Nothing is skipped: why? The reason is kept, with who skipped it.",))
         who = page_data.person(form.get("token", ""))
         if act == "skip":
-            skipped = skip(page_data.store, selection.ids, reason, who)
+            skipped = skip(page_data.store_to_change, selection.ids, reason, who)
             done = f"{are(skipped.rows, 'row')} skipped, and will not be published."
             return FormResult((done, *(f"{report}." for report in map(str, skipped.reports))))
-        if act == "try":
-            with page_data.store.admin() as admin:
+        if act == "retry":
+            with page_data.store_to_change.admin() as admin:
                 rows = admin.try_now(selection.ids, who)
             return FormResult(("It is sent again now." if rows else "It waits no longer.",))
-        redriven = redrive_by(page_data.config, page_data.store, selection, who)
+        redriven = redrive_by(page_data.config, page_data.store_to_change, selection, who, condition)
     except (WrongToken, NoToken) as fault:
         return FormResult((f"{fault}.".capitalize(),), HTTPStatus.FORBIDDEN)
+    finally:
+        page_data.watch.forget()
     new = (f"{are(redriven.rows, 'row')} new again, to go with the next cycle.",) if redriven.rows else ()
     return FormResult((*new, *(f"{message}." for message in map(str, redriven.reports))))
 

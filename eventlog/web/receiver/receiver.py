@@ -51,7 +51,7 @@ class Receiver:
             page("/answer", self._choose, post=True),
             page("/{path:path}", self._documents, post=True),
         ]
-        return make_app(routes, host, LARGEST, missing=MISSING)
+        return make_app(routes, host, LARGEST, missing=MISSING, show_missing=_missing)
 
     def receive(self, body: bytes) -> bytes:
         """Keep a document. Return its answer."""
@@ -133,6 +133,11 @@ class Receiver:
                 number, read = line.document, incoming.read(stored.body) if stored else Incoming(())
             if line.part <= len(read.events):
                 yield line, read.events[line.part - 1]
+
+
+def _missing(sentence: str) -> Response:
+    """Return the page of what is not there."""
+    return render("missing.html", HTTPStatus.NOT_FOUND, frame="receiver/frame.html", fault=sentence)
 
 
 def _limited(

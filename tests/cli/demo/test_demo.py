@@ -234,7 +234,7 @@ def test_the_story_ends_with_a_backlog_on_spark(folder: str) -> None:
 
 def test_what_a_command_prints_is_reported_when_it_fails(tmp_path: Path) -> None:
     log = DemoLog(tmp_path, "postgresql://nobody@127.0.0.1:1/none", create_engine("sqlite://"))
-    reported = r"^`eventlog status` did not finish its work; its output: .*no connection to the database"
+    reported = r"(?s)^`eventlog status` did not finish its work; its output: .*no connection to the database"
     with pytest.raises(CommandFailed, match=reported):
         log.run("eventlog status")
     process = log.start("eventlog status")

@@ -122,6 +122,30 @@ def test_changes_are_cut_alike(log: list[tuple[int, str, str, str | None, str | 
     check_alike(by_column(engine, entries, lookup), expected, entries)
 
 
+@settings(max_examples=drawn(300))
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 8), st.sampled_from(("c", "a")), st.sampled_from(("boss", "shoe", "hat"))),
+        min_size=1,
+        max_size=12,
+    ),
+    st.sampled_from(("modify", "add")),
+)
+@example([(2, "c", "shoe"), (6, "c", "shoe"), (8, "c", "shoe")], "modify")
+def test_rows_of_a_column_that_the_table_lacks_are_superseded_alike(
+    log: list[tuple[int, str, str]], insert: str
+) -> None:
+    tables, rules = tablesfile.read(TABLES), Rules(insert_query_back=insert)
+    form = Skeletons(tables, XdsSettings(insert_query_back=insert))
+    entries = [
+        Entry(at, "N", kind, "2025-03-23T10:57:19", None, "grp", f"org={org}+name=d", column, "1", "2")
+        for at, (kind, org, column) in enumerate(log, 1)
+    ]
+    expected = row_by_row(tables, rules, form, entries, lookup)
+    engine = Engine(tables, rules, form, answerable=set(tables))
+    check_alike(by_column(engine, entries, lookup), expected, entries)
+
+
 CAPITALS = """
 dialect = "oracle"
 [tables.USR]

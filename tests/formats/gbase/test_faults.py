@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import tracemalloc
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -15,6 +17,7 @@ from eventlog.formats.gbase.gbase_settings import GbaseSettings
 from eventlog.formats.gbase.records import COMMON, LAYOUTS, BeginTx, CommTx, Number, moment, seconds_of
 from tests.formats.gbase.helpers import T1, StreamBuilder, changes_of, read_all, refusals_of, write_changes
 from tests.formats.gbase.mutants import WORDS, check_any_bytes, sound_stream
+from tests.kit.commands import Shell
 from tests.kit.tiers import drawn
 
 pytestmark = pytest.mark.quick
@@ -182,6 +185,23 @@ def test_rows_of_a_table_never_described_are_raw_and_said_once() -> None:
     answers = read_all([built.data[start:]])
     assert ["no schema text of this table" in refused.reason for refused in refusals_of(answers)] == [True]
     assert [change.fact("decoded") for change in changes_of(answers)] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("at", "data", "reason"),
+    [
+        (24, u32(3), "the rows of table 7 are raw"),
+        (BEGIN_END + 44, b"\x09", "byte 149: column c2 is"),
+    ],
+)
+def test_rows_that_come_out_raw_are_not_counted_as_left_out(
+    tmp_path: Path, shell: Shell, at: int, data: bytes, reason: str
+) -> None:
+    (tmp_path / "s.bin").write_bytes(patched(at, data))
+    done = shell.run("convert", "--from", "gbase", "--to", "changes", "s.bin")
+    assert (done.code, json.loads(done.stdout)["extra"]["decoded"]) == (0, False)
+    assert reason in done.stderr
+    assert "left out" not in done.stderr
 
 
 def test_a_record_cut_off_at_the_end_is_reported() -> None:

@@ -146,6 +146,7 @@ def test_errors_of_the_server_are_reported() -> None:
     assert "-83713 CDC_E_LSN" in usable.reason
     assert "session continues" in usable.reason
     assert "-83790" in over.reason
+    assert (usable.fault, over.fault) == (False, True)
     assert "is over" in over.reason
 
 

@@ -47,7 +47,7 @@ def test_an_insert_is_decoded_by_its_layout() -> None:
         "usr",
         (("idu", 1),),
         (Field("idu", ABSENT, 1), Field("fname", ABSENT, "Jack")),
-        position="100",
+        position="DEMO/5/100",
         transaction="DEMO/5",
         time="2021-09-09T01:50:55.25",
         user="3",
@@ -83,7 +83,7 @@ def test_what_is_no_integer_costs_its_row(number: str) -> None:
 
 
 def test_an_update_has_both_sides_and_a_delete_the_old() -> None:
-    update, delete = read_queue([operation(3, ROW_1, ROW_2), operation(1, ROW_2), end()])
+    update, delete = read_queue([operation(3, ROW_1, ROW_2), operation(1, ROW_2, SYSLOG_ADDR=110), end()])
     assert isinstance(update, Change)
     assert update.fields == (Field("idu", 1, 1), Field("fname", "Jack", "John"))
     assert isinstance(delete, Change)
@@ -330,12 +330,15 @@ def test_parts_of_operations_for_several_servers_may_interleave() -> None:
 def test_an_operation_for_several_servers_is_two_events_of_two_names() -> None:
     rows = [operation(2, ROW_1, DST_SERVER=server) for server in ("A", "B")]
     both = [answer for answer in read_queue([*rows, end()]) if isinstance(answer, Change)]
-    assert [change.position for change in both] == ["100@A", "100@B"]
+    assert [change.position for change in both] == ["DEMO/5/100@A", "DEMO/5/100@B"]
     documents = b"".join(data for data in XDS.write(both, LAYOUT, XdsSettings()) if isinstance(data, bytes))
-    assert re.findall(rb'event-id="([^"]*)"', documents) == [b"own.usr:100@A", b"own.usr:100@B"]
-    assert only(read_queue([*rows, end()], server="B")).position == "100"
+    assert re.findall(rb'event-id="([^"]*)"', documents) == [b"own.usr:DEMO/5/100@A", b"own.usr:DEMO/5/100@B"]
+    assert only(read_queue([*rows, end()], server="B")).position == "DEMO/5/100"
     apart = [rows[0], operation(2, ROW_2, DST_SERVER="B", SYSLOG_ADDR=101), end()]
-    assert [change.position for change in read_queue(apart) if isinstance(change, Change)] == ["100", "101"]
+    assert [change.position for change in read_queue(apart) if isinstance(change, Change)] == [
+        "DEMO/5/100",
+        "DEMO/5/101",
+    ]
 
 
 @pytest.mark.parametrize(("typ", "word"), [(1, "DELETE"), (2, "INSERT")])
@@ -352,8 +355,8 @@ def test_an_insert_or_delete_with_a_second_part_contradicts_itself(typ: int, wor
     assert isinstance(out, Refused)  # no object is made of it
 
 
+NO_FIRST = "EXTDATA is 1, but no part 0 of this operation was seen"
 FAULTS = [
-    ({"EXTDATA": 1, "SYSLOG_ADDR": 99}, "EXTDATA is 1, but no part 0 of this operation was seen"),
     ({"LEN1": 99}, "LEN1 99 and LEN2 0 are more than the 17 bytes of DATA"),
     ({"LEN1": -1}, "LEN1: -1 is not between 0 and 2147483647"),
     ({"TYP": 6}, "TYP is 6, which is not documented"),
@@ -370,7 +373,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("cells", "reason"), FAULTS, ids=lambda value: str(value)[:30])
 def test_a_fault_costs_its_row_and_says_why(cells: dict[str, Any], reason: str) -> None:
-    answers = read_queue([operation(2, ROW_1, **cells), operation(2, ROW_2), end()])
+    answers = read_queue([operation(2, ROW_1, **cells), operation(2, ROW_2, SYSLOG_ADDR=110), end()])
     assert reason in reasons(answers)[0]
     assert [answer.after["fname"] for answer in answers if isinstance(answer, Change)] == ["John"]
 
@@ -406,7 +409,7 @@ def test_a_part_before_the_first_refuses_the_whole_operation_in_its_place() -> N
     first, refused, last = read_queue(among(*reversed(PARTS)), NONE)
     assert isinstance(first, Change)
     assert isinstance(refused, Refused)
-    assert (refused.where, refused.reason) == ("q.csv:3", FAULTS[0][1])
+    assert (refused.where, refused.reason) == ("q.csv:3", NO_FIRST)
     assert refused.raw == b"".join(bytes.fromhex(str(part[-1])) for part in reversed(PARTS))
     assert isinstance(last, Change)
 
@@ -417,6 +420,8 @@ def test_a_part_before_the_first_refuses_the_whole_operation_in_its_place() -> N
         ("DATA", "zz", "DATA: 'zz' is not at most 3400 bytes, as hex"),
         ("LEN1", "-1", "LEN1: -1 is not between 0 and"),
         ("EXTDATA", "x", "EXTDATA: 'x' is not an integer"),
+        ("EXTDATA", None, "EXTDATA is null"),
+        ("CHANNEL", "x", "CHANNEL: 'x' is not an integer"),
     ],
 )
 @pytest.mark.parametrize("at", [0, 1])
@@ -431,14 +436,15 @@ def test_a_part_that_cannot_be_read_refuses_the_whole_operation_in_its_place(
     assert isinstance(last, Change)
 
 
-def test_a_part_of_an_unknown_operation_refuses_its_transaction() -> None:
+@pytest.mark.parametrize("column", ["SYSLOG_ADDR", "DST_OWNER", "OPER_DATE"])
+def test_a_part_of_an_unknown_operation_refuses_its_transaction(column: str) -> None:
     """Deliver none of its operations, because any of them may continue in a row that cannot be read."""
     other = [operation(2, ROW_1, TRANSACT_ID=6, SYSLOG_ADDR=190), end(TRANSACT_ID=6)]
-    unread = with_cell(PARTS[1], "CHANNEL", "x")
-    row, *refused, change = read_queue([*among(PARTS[0], unread), *other], NONE)
-    assert reasons([row]) == ["CHANNEL: 'x' is not an integer"]
+    cell = 5 if column == "DST_OWNER" else "x"
+    row, *refused, change = read_queue([*among(PARTS[0], with_cell(PARTS[1], column, cell)), *other], NONE)
+    assert reasons([row])[0].startswith(f"{column}: ")
     words = "it may continue in a row of its transaction that cannot be read"
-    assert reasons(refused) == [f"{words}: q.csv:4: CHANNEL: 'x' is not an integer"] * 3
+    assert reasons(refused) == [f"{words}: q.csv:4: {reasons([row])[0]}"] * 3
     assert isinstance(change, Change)
     assert change.transaction == "DEMO/6"
 
@@ -522,7 +528,7 @@ def test_dates_are_big_endian_whatever_the_clock_shows(date: str, big: str, litt
 
 
 def test_what_memory_does_not_hold_of_open_transactions_comes_from_disk() -> None:
-    rows = [operation(2, ROW_1, ROWID_SRC=number, TRANSACT_ID=number % 3) for number in range(30)]
+    rows = [operation(2, ROW_1, SYSLOG_ADDR=number, TRANSACT_ID=number % 3) for number in range(30)]
     rows += [end(TRANSACT_ID=number) for number in range(3)]
     whole = read_queue(rows)
     assert read_queue(rows, max_open=30_000, spool=SpoolFile) == whole
@@ -536,7 +542,9 @@ def test_what_memory_does_not_hold_of_open_transactions_comes_from_disk() -> Non
 def test_an_operation_is_whole_though_its_parts_come_from_disk_and_among_others() -> None:
     numbers = range(4)
     rows = [
-        operation(2, bytes([n]) * 3000, ROWID_SRC=n, EXTDATA=extdata) for extdata in (0, 1) for n in numbers
+        operation(2, bytes([n]) * 3000, DST_SERVER=f"S{n}", EXTDATA=extdata)
+        for extdata in (0, 1)
+        for n in numbers
     ]
     answers = read_queue([*rows, end()], NONE, lengths="row", max_open=15_000, spool=SpoolFile)
     assert [change.raw for change in answers if isinstance(change, Change)] == [
@@ -562,6 +570,18 @@ def test_only_integers_and_their_texts_are_integers(cell: object) -> None:
     rows = [list(operation(2, ROW_1)), list(end())]
     rows[1][NAMES.index("TRANSACT_ID")] = cell
     assert "TRANSACT_ID" in reasons(read_queue(map(tuple, rows)))[0]
+
+
+@pytest.mark.parametrize("text", [" 2 ", "+2", "2", "0" * 23 + "2"])
+def test_integers_are_read_with_signs_blanks_and_zeros(text: str) -> None:
+    rows = [operation(2, ROW_1, TABNUM_SRC=7, TRANSACT_ID=text), end(TRANSACT_ID="2")]
+    assert only(read_queue(rows)).transaction == "DEMO/2"
+
+
+@pytest.mark.parametrize("text", ["0" * 24 + "2", "9" * 5000, "2 2", "", "+-2"])
+def test_texts_of_other_forms_are_no_integers(text: str) -> None:
+    (reason, *_) = reasons(read_queue([operation(2, ROW_1, TRANSACT_ID=text), end()]))
+    assert re.fullmatch("TRANSACT_ID: '.*' is not an integer", reason)
 
 
 @pytest.mark.parametrize(

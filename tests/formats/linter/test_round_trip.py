@@ -47,8 +47,9 @@ def queues(draw: st.DrawFn) -> list[Change]:
     reported: list[Any] = []
     for transaction in range(draw(st.integers(1, 3))):
         cells: dict[str, Any] = {"TRANSACT_ID": transaction, "DBNODE": draw(st.sampled_from(("A", "DEMO")))}
-        commit = draw(st.none() | st.integers(transaction << 61, (transaction + 1 << 61) - 9))
-        addresses = [None] * 4 if commit is None else sorted(draw(st.tuples(*[st.integers(0, commit)] * 4)))
+        commit = draw(st.none() | st.integers((transaction << 61) + 4, (transaction + 1 << 61) - 9))
+        places = st.lists(st.integers(0, commit or 0), min_size=4, max_size=4, unique=True)
+        addresses = [None] * 4 if commit is None else sorted(draw(places))
         for address in range(draw(st.integers(0, 4))):
             typ = draw(st.sampled_from((1, 2, 3, 4, 7, 8, 9)))
             first = draw(images)

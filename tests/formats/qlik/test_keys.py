@@ -105,7 +105,7 @@ def through_registry(schemas: Schemas, changes: list[Change], *, keys: bool) -> 
 
 def test_the_key_of_a_topic_tells_the_key_of_its_table() -> None:
     schemas = Schemas()
-    changes = [usr(1), usr(2), usr(1, op=Op.DELETE)]
+    changes = [usr(1), usr(2), usr(2, op=Op.DELETE)]
     read = through_registry(schemas, changes, keys=True)
     assert [change.key for change in read] == [change.key for change in changes]
     assert [name for name, _ in schemas.registered] == ["app.usr", "app.usr-key"]

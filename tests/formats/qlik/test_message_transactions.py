@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import copy
+from itertools import count
 from typing import Any
 
 import pytest
 
 from eventlog.core.change import ABSENT, Change, Field, Op, Raw
 from eventlog.core.errors import Refused
-from tests.formats.qlik.helpers import change, read_messages, seq, whole_transactions, write_messages
-from tests.formats.qlik.message_samples import TABLES, UPDATE, altered
+from eventlog.core.formats import Object, Source
+from eventlog.formats.qlik import messages
+from eventlog.formats.qlik.message_settings import MessageSettings
+from eventlog.transactions.stream_settings import StreamSettings
+from eventlog.transfer.ordered import changes_in_order
+from tests.formats.qlik.helpers import (
+    NONE,
+    change,
+    read_messages,
+    reason,
+    seq,
+    whole_transactions,
+    write_messages,
+)
+from tests.formats.qlik.message_samples import METADATA, REFRESH, TABLES, UPDATE, altered
 
 pytestmark = pytest.mark.quick
+
+ONE_TASK = "a run reads the tables of one task, because each task has its own sequence"
 
 
 def _event(transaction: str, counter: int | None, last: bool | None, number: int) -> dict[str, Any]:
@@ -42,6 +59,23 @@ def test_a_transaction_that_lacks_messages_is_refused() -> None:
 def test_until() -> None:
     events = [_event("A", 1, True, n) for n in (1, 2, 3)]
     assert len(read_messages(events, until=seq(2))) == 2
+
+
+def _of_task(task: str, schema_id: str, salary: int) -> list[dict[str, Any]]:
+    """Return the metadata message of a task, and a message of its first change in a second."""
+    metadata, message = copy.deepcopy(METADATA), altered(REFRESH, operation="INSERT", changeSequence=seq(1))
+    metadata["message"]["lineage"]["task"] = task
+    metadata["message"]["schemaId"] = metadata["messageSchemaId"] = message["messageSchemaId"] = schema_id
+    message["message"]["data"]["salary"] = salary
+    return [metadata, message]
+
+
+def test_one_sequence_of_two_tasks_is_refused_with_the_reason() -> None:
+    inputs = [*_of_task("a", "A" * 32, 1), *_of_task("b", "B" * 32, 2)]
+    source = Source("t.jsonl", "t", (), list(map(Object, count(1), inputs)))
+    found = changes_in_order(messages.FORMAT, NONE, MessageSettings(), StreamSettings(), [source])
+    words = f"change_seq {seq(1)} of employees.salaries is there with different values as I rows: {ONE_TASK}"
+    assert [reason(item) for item in found] == [f"t.jsonl:2: {words}", f"t.jsonl:4: {words}"]
 
 
 def test_a_transaction_is_counted_without_what_has_no_message() -> None:

@@ -104,6 +104,23 @@ def test_change_mask_counts_ordinals_of_the_metadata_message() -> None:
     assert [f.column for f in found.fields if f.before is ABSENT] == ["c1", "c2", "c4"]
 
 
+@pytest.mark.parametrize(("mask", "order"), [("0B00", "auto"), ("000B", "big"), ("0B00", "little")])
+def test_a_mask_without_column_mask_is_read_in_its_only_order(mask: str, order: str) -> None:
+    """The number `0B00` has the bits of the ordinals 9, 10 and 12, and there are ten columns."""
+    message = body(data={f"c{i}": 1 for i in range(1, 11)}, beforeData=None)
+    found = only(altered(message, changeMask=mask, columnMask=None), mask_order=order)
+    assert [f.column for f in found.fields if f.before is ABSENT] == ["c1", "c2", "c4"]
+
+
+def test_a_mask_whose_table_may_have_more_columns_is_not_read_in_the_other_order() -> None:
+    """The message lacks two of twelve columns, but not those with the ordinals 9, 10 and 12."""
+    columns = ", ".join(f'c{i} = "integer"' for i in range(1, 13))
+    tables = tablesfile.read(f'[tables.t]\nkey = ["c1"]\ncolumns = {{ {columns} }}\n')
+    message = body(data={f"c{i}": 1 for i in (1, *range(4, 13))}, beforeData=None, table="t")
+    (refused,) = read_messages([altered(message, changeMask="0B00", columnMask=None)], tables)
+    assert "changeMask 0B00 in big byte order: bit 11 lies past the last column, 9" in reason(refused)
+
+
 def test_lob_columns_are_never_in_the_change_mask() -> None:
     moved = update(Field("id", 1, 1), Field("name", "a", "b"), Field("age", 1, 1), Field("photo", b"a", b"b"))
     (message,) = data_messages([moved])
@@ -395,8 +412,8 @@ def test_a_table_that_no_message_names() -> None:
 
 def test_a_change_of_structure_raises_the_version_and_comes_first() -> None:
     one = Change(Op.INSERT, None, "t", (("a", 1),), (Field("a", ABSENT, 1),), seq(1))
-    two = one._replace(fields=(*one.fields, Field("b", ABSENT, "x")), position=seq(2))
-    written = write_messages([one, one._replace(position=seq(3)), two])
+    two = one._replace(fields=(*one.fields, Field("b", ABSENT, "x")), position=seq(3))
+    written = write_messages([one, one._replace(position=seq(2)), two])
     assert [m["type"] for m in written] == ["MD", "DT", "DT", "MD", "DT"]
     first, second = written[0], written[3]
     assert [m["message"]["lineage"]["tableVersion"] for m in (first, second)] == [1, 2]
@@ -535,6 +552,61 @@ def test_a_schema_of_a_registry_names_the_table() -> None:
     assert (structure.schema, structure.table, structure.names) == ("employees", "salaries", tuple(TYPES))
 
 
+PRICE = {"name": "Price", "size": 4, "logicalType": "decimal", "precision": 9, "scale": 2}
+DECIMALS = {
+    "type": "record",
+    "name": "DataRecord",
+    "namespace": "com.attunity.queue.msg.task.shop.item",
+    "fields": [
+        {
+            "name": "data",
+            "type": {
+                "type": "record",
+                "name": "Data",
+                "fields": [
+                    {"name": "id", "type": ["null", "int"]},
+                    {"name": "net", "type": ["null", {"type": "fixed", **PRICE}]},
+                    {"name": "gross", "type": ["null", "Price"]},
+                    {"name": "stock", "type": ["null", {"type": "bytes", **PRICE}]},
+                ],
+            },
+        },
+        {"name": "beforeData", "type": ["null", "Data"], "default": None},
+        DATA_SCHEMA["fields"][2],
+    ],
+}
+
+
+def decimals_message(stock: str) -> bytes:
+    """Return an INSERT of an item in the bytes of Avro's specification, framed as a registry's."""
+    values = f"02 02 02 00003039 02 FFFFFFF9 02 {stock}"  # id 1, net 123.45, gross -0.07
+    seq_text = seq(1).encode().hex()
+    headers = f"00 46 {seq_text} 00 00 00 00 00"  # INSERT, changeSequence, empty texts, no masks
+    return bytes.fromhex(f"00 00000000 {values} 00 {headers}")
+
+
+def test_a_decimal_in_fixed_is_read_like_one_in_bytes() -> None:
+    """Take the second column's type from its name, as Avro has it."""
+    found = only(decimals_message("04 3039"), schema_of=lambda number: json.dumps(DECIMALS))
+    assert found.after == {"id": 1, "net": "123.45", "gross": "-0.07", "stock": "123.45"}
+    columns = metadata.read_registered(0, json.dumps(DECIMALS)).structure.columns
+    assert [c.spec for c in columns[1:]] == [Spec("NUMERIC", 0, 9, 2)] * 3
+
+
+def test_a_decimal_keeps_digits_that_its_schema_does_not_declare() -> None:
+    found = only(decimals_message("0A 174876E801"), schema_of=lambda number: json.dumps(DECIMALS))
+    assert found.after["stock"] == "1000000000.01"
+
+
+def test_a_decimal_without_end_is_refused() -> None:
+    message = decimals_message("D20F" + "7F" * 1001)
+    (refused,) = read_messages([message], schema_of=lambda number: json.dumps(DECIMALS))
+    assert "a decimal of 1001 bytes and scale 2: at most 1000 are read" in reason(refused)
+    wide = json.loads(json.dumps(DECIMALS).replace('"scale": 2', '"scale": 1000000000'))
+    (refused,) = read_messages([decimals_message("04 3039")], schema_of=lambda number: json.dumps(wide))
+    assert isinstance(refused, Refused)
+
+
 # --- which table a message is of
 
 
@@ -587,12 +659,37 @@ def test_the_headers_of_an_envelope_name_the_table() -> None:
         ("TIME", "25:00:00"),
         ("TIME", "12:60:00"),
         ("TIME", "12:00:60"),
+        ("TIME", "24:00:00.5"),
+        ("TIME", "24:00:01"),
     ],
 )
 def test_a_value_that_its_type_cannot_hold_is_refused(type_name: str, value: object) -> None:
     plan = row_plans.loading([DataColumn("c", Spec(type_name))])
     with pytest.raises(NotExpressible, match=r"column c: .*not"):
         plan([value])
+
+
+@pytest.mark.parametrize("text", ["24:00:00", "24:00:00.000", "23:59:59.999"])
+def test_the_end_of_a_day_is_a_time(text: str) -> None:
+    assert row_plans.loading([DataColumn("c", Spec("TIME"))])([text]) == [text]
+
+
+@pytest.mark.parametrize(
+    ("type_name", "number", "words"),
+    [
+        ("INT4", "1e999", "'Infinity' is not an integer (INT4)"),
+        ("INT8", "-1e999", "'-Infinity' is not an integer (INT8)"),
+        ("INT1", "NaN", "'NaN' is not an integer (INT1)"),
+        ("REAL4", "1e300", "'1e+300' is not a number within REAL4"),
+        ("REAL8", "1" + "0" * 400, f"'1{'0' * 59}' is not a number within REAL8"),
+    ],
+)
+def test_a_number_that_its_type_cannot_hold_is_refused_in_our_words(
+    type_name: str, number: str, words: str
+) -> None:
+    with pytest.raises(NotExpressible) as caught:
+        row_plans.loading([DataColumn("c", Spec(type_name))])([json.loads(number)])
+    assert str(caught.value) == f"column c: {words}"
 
 
 def test_the_external_schema_id_is_kept_and_written_again() -> None:
@@ -622,6 +719,6 @@ def test_metadata_of_a_capture_have_the_types_of_its_schema_record() -> None:
         "price": ("NUMERIC", 0),
         "at": ("DATETIME", 0),
         "hour": ("STRING", 0),
-        "note": ("STRING", 20),
+        "note": ("STRING", 80),
     }
     assert data["message"]["data"]["hour"] == "07:05"

@@ -129,6 +129,31 @@ def test_the_newest_metadata_of_the_table_count_where_no_id_names_one() -> None:
     assert [changed(found) for found in read_messages(inputs)] == [["age"], ["name"], ["name"], ["age"]]
 
 
+def with_ordinals(**ordinals: int) -> dict[str, Any]:
+    """Return metadata whose columns have these ordinals."""
+    described = metadata(FIRST, *ordinals)
+    for name, ordinal in ordinals.items():
+        described["tableStructure"]["tableColumns"][name]["ordinal"] = ordinal
+    return described
+
+
+def test_ordinals_may_have_gaps_and_places_in_masks_follow_their_order() -> None:
+    (found,) = noted_messages([with_ordinals(age=7, name=2), update(change_mask="02")])
+    assert changed(found) == ["age"]
+
+
+@pytest.mark.parametrize(
+    ("ordinals", "fault"),
+    [
+        ({"age": 2, "name": 2}, "columns age and name have the same ordinal, 2"),
+        ({"age": 1, "name": 0}, "ordinal of column name is 0, but the first is 1"),
+    ],
+)
+def test_ordinals_that_are_no_order_are_refused(ordinals: dict[str, int], fault: str) -> None:
+    (refused,) = noted_messages([with_ordinals(**ordinals)])
+    assert reason(refused) == f"t.jsonl:1: metadata message: {fault}"
+
+
 NARROWER = metadata(FIRST, "name")
 OF_ITEM = metadata(SECOND, "age", "name", table="item")
 UNKNOWN = "names no metadata message that was read"

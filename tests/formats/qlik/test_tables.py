@@ -19,11 +19,13 @@ from tests.formats.qlik.helpers import (
     as_sources,
     change,
     ct,
+    read_messages,
     read_rows,
     reason,
     row,
     seq,
     source,
+    write_messages,
     write_rows,
 )
 
@@ -79,6 +81,23 @@ def test_a_delete_of_which_only_the_key_was_captured_has_no_nulls() -> None:
 def test_the_mask_of_a_delete_names_the_key_where_nothing_else_does() -> None:
     (found,) = read_rows(source(COLUMNS, row(1, "D", "8001", "1", "x", None)))
     assert change(found).key == (("id", "1"), ("name", "x"))
+
+
+FIVE = ("change_seq", "change_oper", "change_mask", "operation", "transaction_id")
+
+
+def test_the_mask_of_a_delete_has_its_key_if_a_row_without_one_lays_out_the_table() -> None:
+    """The manual's example has five header columns, so `id` is bit 5 and `name` bit 6."""
+    facts = "AB" * 16, "1", "x", None
+    rows = [(seq(1), "I", "E0", "INSERT", *facts), (seq(2), "D", "60", "DELETE", *facts)]
+    read = read_rows(source(ct("id", "name", "age", headers=FIVE), *rows))
+    assert [change(item).key for item in read] == [(), (("id", "1"), ("name", "x"))]
+    written = write_rows(map(change, read), header_columns=FIVE)
+    assert [item.cells[2].hex().upper() for item in written if isinstance(item, SheetRow)] == ["E0", "60"]
+    assert read_rows(*as_sources(written)) == read
+    messages = write_messages(map(change, read), metadata=False)
+    assert [message["message"]["headers"]["changeMask"] for message in messages] == ["07", "03"]
+    assert [change(item).key for item in read_messages(messages)] == [change(item).key for item in read]
 
 
 def test_before_image_has_no_bits_and_shares_the_sequence_of_its_update() -> None:

@@ -64,6 +64,29 @@ create table if not exists `eventlog_failed` (
   constraint `eventlog_failed_key` primary key (record_id)
 ) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin;
 
+delimiter //
+create table if not exists `eventlog_answer` (
+  batch bigint not null, -- that had the documents; below 0: people redrove or skipped what had failed
+  part integer not null, -- of what was answered to them, equal answers once
+  answer varchar(9) not null, -- success, warning, retry, error, fatal, or refused
+  words longtext,
+  answered_at datetime(6) not null,
+  constraint `eventlog_answer_key` primary key (batch, part)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin//
+delimiter ;
+
+delimiter //
+create table if not exists `eventlog_try` (
+  record_id bigint not null,
+  try_number integer not null, -- of the row, from 1; a first success is none
+  event_id text, -- null: no event could be made of the row
+  batch bigint not null,
+  part integer not null,
+  constraint `eventlog_try_key` primary key (record_id, try_number),
+  constraint `eventlog_try_way` unique (batch, part, record_id)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_nopad_bin//
+delimiter ;
+
 create table if not exists `eventlog_sent` (
   record_id bigint not null, -- the highest that went out
   constraint `eventlog_sent_key` primary key (record_id)
@@ -81,8 +104,7 @@ create table if not exists `eventlog_notice` (
   notice_id bigint not null auto_increment,
   noticed_at datetime(6) not null default (utc_timestamp(6)),
   username text not null default (left(user(), char_length(user()) - locate('@', reverse(user())))),
-  -- audit, capture off, compare, gap, gap closed, pass, pause, publish, purge, redrive, resume, resync, skip,
-  -- or try
+  -- what happened: `eventlog history` shows each kind
   kind text not null,
   table_name text, -- of the only table
   table_key longtext, -- of the only object

@@ -12,6 +12,10 @@ drop table if exists `eventlog_known`;
 
 drop table if exists `eventlog_slot`;
 
+drop table if exists `eventlog_try`;
+
+drop table if exists `eventlog_answer`;
+
 drop table if exists `eventlog_sent`;
 
 drop table if exists `eventlog_held`;

@@ -10,6 +10,10 @@ grant select, update on "EVENTLOG_LOCK" to "PUBLISHER";
 
 grant select, insert, update, delete on "EVENTLOG_BATCH" to "PUBLISHER";
 
+grant select, insert, delete on "EVENTLOG_ANSWER" to "PUBLISHER";
+
+grant select, insert, delete on "EVENTLOG_TRY" to "PUBLISHER";
+
 grant select, insert, delete on "EVENTLOG_SENT" to "PUBLISHER";
 
 grant select, insert, update, delete on "EVENTLOG_RETRY" to "PUBLISHER";

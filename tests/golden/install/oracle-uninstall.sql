@@ -94,6 +94,26 @@ end;
 
 begin
   execute immediate q'[
+drop table "EVENTLOG_TRY" purge
+  ]';
+exception
+  when others then
+    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
+drop table "EVENTLOG_ANSWER" purge
+  ]';
+exception
+  when others then
+    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
 drop table "EVENTLOG_SENT" purge
   ]';
 exception

@@ -7,6 +7,10 @@ grant select, update on "eventlog_state" to "publisher";
 
 grant select, insert, update, delete on "eventlog_batch" to "publisher";
 
+grant select, insert, delete on "eventlog_answer" to "publisher";
+
+grant select, insert, delete on "eventlog_try" to "publisher";
+
 grant select, insert, delete on "eventlog_sent" to "publisher";
 
 grant select, insert, update, delete on "eventlog_retry" to "publisher";

@@ -553,4 +553,152 @@ create trigger "!eventlog_delete$usr"
   referencing old table as eventlog_old
   for each statement execute function "indirect"."eventlog$indirect$usr$indirect$usr_phone$delete"();
 
+create or replace function "indirect"."eventlog$indirect$usr$indirect$usr_phone$truncate"() returns trigger
+language plpgsql
+security definer
+set search_path to pg_catalog, pg_temp
+set row_security to off
+set time zone 'UTC'
+set datestyle to 'ISO, YMD'
+set intervalstyle to 'postgres'
+set bytea_output to 'hex'
+set extra_float_digits to 1
+set quote_all_identifiers to off
+as $eventlog$
+-- eventlog track {"children": ["usr_phone.phoneno"], "insert": 1, "update": 2}
+declare
+  logged boolean := false;
+begin
+  perform pg_catalog.pg_current_xact_id(); -- before a record_id is drawn: by this the publisher knows who may still write
+  if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "indirect"."eventlog_capture_is_off"() then
+    return null;
+  end if;
+  -- A status is of this moment, not of the snapshot; after the last transaction of all comes an error.
+  if pg_catalog.current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+    declare
+      since pg_catalog.pg_snapshot := pg_catalog.pg_current_snapshot();
+      later pg_catalog.int8 := pg_catalog.pg_snapshot_xmax(since)::pg_catalog.text::pg_catalog.int8;
+      committed pg_catalog.bool := exists (
+        select from pg_catalog.pg_snapshot_xip(since) running
+        where coalesce(pg_catalog.pg_xact_status(running), 'committed') operator(pg_catalog.=) 'committed'
+      );
+    begin
+      begin
+        for ahead in 0..1000000 loop
+          exit when committed;
+          committed := coalesce(
+            pg_catalog.pg_xact_status((later operator(pg_catalog.+) ahead)::pg_catalog.text::pg_catalog.xid8), 'committed'
+          ) operator(pg_catalog.=) 'committed';
+        end loop;
+        committed := true; -- or there were too many to ask for each
+      exception
+        when invalid_parameter_value then
+          null;
+      end;
+      if committed then
+        raise exception using errcode = '40001',
+          message = pg_catalog.format('%s is not truncated: a transaction committed since the snapshot of this one,'
+            ' and no delete could be logged for rows that it wrote', tg_relid::pg_catalog.regclass),
+          hint = 'repeat the transaction with the truncate first, or truncate at READ COMMITTED';
+      end if;
+    end;
+  end if;
+  <<eventlog_truncate>>
+  declare
+    exclusive pg_catalog.oid[] := array(
+      select l.relation
+      from pg_catalog.pg_locks l
+      where l.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()
+        and l.locktype operator(pg_catalog.=) 'relation'
+        and l.mode operator(pg_catalog.=) 'AccessExclusiveLock'
+    );
+  begin
+    insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
+    select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+    from only "indirect"."usr_phone" o
+      cross join lateral (
+        select 2 as event_type, 'usr_phone.phoneno'::pg_catalog.text as column_name, o."phoneno"::pg_catalog.text collate pg_catalog."C" as old_value, null::pg_catalog.text as new_value
+        where o."phoneno" is distinct from null
+      ) f
+      where (o."idu" is distinct from null and o."site" is distinct from null and exists (select from "indirect"."usr" p where p."idu" operator(pg_catalog.=) o."idu" and p."site" operator(pg_catalog.=) o."site" and p.tableoid operator(pg_catalog.<>) all (eventlog_truncate.exclusive)));
+    logged := logged or found;
+  end;
+  -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
+  if logged and pg_catalog.current_setting('max_prepared_transactions') operator(pg_catalog.=) '0' then
+    -- a publisher that sleeps holds this lock: only then is there somebody to wake
+    if not (pg_catalog.pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_catalog.pg_advisory_unlock_shared(1702259815, -1735834242)) then
+      perform pg_catalog.pg_notify('eventlog', 'eventlog');
+    end if;
+  end if;
+  return null;
+end
+$eventlog$;
+
+revoke all on function "indirect"."eventlog$indirect$usr$indirect$usr_phone$truncate"() from public;
+
+drop trigger if exists "!eventlog_truncate$usr" on "indirect"."usr_phone";
+
+create trigger "!eventlog_truncate$usr"
+  before truncate on "indirect"."usr_phone"
+  for each statement execute function "indirect"."eventlog$indirect$usr$indirect$usr_phone$truncate"();
+
+create or replace function "indirect"."eventlog$indirect$usr$indirect$usr_phone$truncated"() returns trigger
+language plpgsql
+security definer
+set search_path to pg_catalog, pg_temp
+set row_security to off
+set time zone 'UTC'
+set datestyle to 'ISO, YMD'
+set intervalstyle to 'postgres'
+set bytea_output to 'hex'
+set extra_float_digits to 1
+set quote_all_identifiers to off
+as $eventlog$
+-- eventlog track {"children": ["usr_phone.phoneno"], "insert": 1, "update": 2}
+declare
+  logged boolean := false;
+begin
+  perform pg_catalog.pg_current_xact_id(); -- before a record_id is drawn: by this the publisher knows who may still write
+  if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "indirect"."eventlog_capture_is_off"() then
+    return null;
+  end if;
+  <<eventlog_truncate>>
+  declare
+    exclusive pg_catalog.oid[] := array(
+      select l.relation
+      from pg_catalog.pg_locks l
+      where l.pid operator(pg_catalog.=) pg_catalog.pg_backend_pid()
+        and l.locktype operator(pg_catalog.=) 'relation'
+        and l.mode operator(pg_catalog.=) 'AccessExclusiveLock'
+    );
+  begin
+    insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
+    select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when p."site"::pg_catalog.text collate pg_catalog."C" operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(p."site"::pg_catalog.text collate pg_catalog."C", E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else p."site"::pg_catalog.text collate pg_catalog."C" end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) p."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+    from "indirect"."usr" p
+      cross join lateral (
+        select 8 as event_type, 'usr_phone.phoneno'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
+        where true
+      ) f
+      where (p.tableoid operator(pg_catalog.=) any (eventlog_truncate.exclusive));
+    logged := logged or found;
+  end;
+  -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
+  if logged and pg_catalog.current_setting('max_prepared_transactions') operator(pg_catalog.=) '0' then
+    -- a publisher that sleeps holds this lock: only then is there somebody to wake
+    if not (pg_catalog.pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_catalog.pg_advisory_unlock_shared(1702259815, -1735834242)) then
+      perform pg_catalog.pg_notify('eventlog', 'eventlog');
+    end if;
+  end if;
+  return null;
+end
+$eventlog$;
+
+revoke all on function "indirect"."eventlog$indirect$usr$indirect$usr_phone$truncated"() from public;
+
+drop trigger if exists "!eventlog_truncated$usr" on "indirect"."usr_phone";
+
+create trigger "!eventlog_truncated$usr"
+  after truncate on "indirect"."usr_phone"
+  for each statement execute function "indirect"."eventlog$indirect$usr$indirect$usr_phone$truncated"();
+
 commit;

@@ -54,6 +54,7 @@ from tests.world.tracked import (
     rewrite,
 )
 
+CONNECTIONS = ("1", "4", "16")
 CLOCKS = ("-3d", "+2h", "+400d")
 FAKED = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 HTTP = ("--sink", "http", "--http-timeout", "1", "--retry-wait", "0.1", "--retry-longest", "1")
@@ -63,6 +64,7 @@ DISK = 1 << 14  # pages
 TALLY = re.compile(r"^eventlog: \d+ inserted, .*$", re.MULTILINE)  # the last line of apply
 SPARK = ("--order", "log", "--finish", "--allow-loopback", "--conf", "spark.ui.enabled=false")
 PATIENCE = 900.0  # seconds that Spark gets on a busy machine
+TRIES = 5  # of a backlog whose table is rewritten while it is read
 SPARK_TAKES = 40.0  # seconds; a shorter run is without it
 STARTS = 10.0  # seconds that publishers get to begin
 POLLS = 180.0  # seconds in which what the table has at the end must come
@@ -186,7 +188,8 @@ class Chaos:
             clock = self._dice.choice(CLOCKS) if FAKED.exists() and self._dice.random() < 0.2 else None
             self._counts["wrong clocks"] += clock is not None
             faked = {} if clock is None else {"LD_PRELOAD": str(FAKED), "FAKETIME": clock}
-            sizes = ("--query-limit", limit, "--batch-size", size)
+            connections = self._dice.choice(CONNECTIONS)
+            sizes = ("--query-limit", limit, "--batch-size", size, "--http-connections", connections)
             self._start_publisher(*sizes, "--polling-interval", self._table.interval, environment=faked)
 
     def _start_publisher(self, *words: str, environment: dict[str, str]) -> None:
@@ -269,7 +272,11 @@ class Chaos:
             self._commands.run(*words, patience=PATIENCE, within=within)
             self._counts["backlogs on a full disk"] += not (visible_folder / name / "done").exists()
             self._disk.make_room()
-        self._commands.run(*words, patience=PATIENCE, within=within)
+        for _ in range(TRIES):
+            printed = len(self._commands.output())
+            self._commands.run(*words, patience=PATIENCE, within=within)
+            if "try again when the DDL is over" not in self._commands.output()[printed:]:
+                break
         if not (visible_folder / name / "done").exists():
             self._faults.append(f"the backlog did not come to its end: {self._commands.output(500)}")
             return
@@ -399,9 +406,9 @@ class Chaos:
         """Apply all that the receiver took; refused changes are judged by what the rows became."""
         for process in self._applying:
             process.wait()
-        said_before = len(self._commands.output())
+        printed = len(self._commands.output())
         self._start_applying(1000).wait()
-        output = self._commands.output()[said_before:]
+        output = self._commands.output()[printed:]
         if not TALLY.search(output):
             self._faults.append(f"apply did not come to its end: {output[-1000:]}")
 

@@ -1,20 +1,24 @@
 """A disk whose power fails: what was not brought to it is lost, wholly or in part.
 
 A file loses its end from the last sync on. A folder loses its last changes of names since its own last sync:
-some, all or none, because each folder is brought to disk by itself.
+some, all or none, because each folder is brought to disk by itself. A sync that fails loses the end of its
+file: a later sync succeeds, and brings none of it to disk unless it was cut off and written again.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
 import stat
 import tempfile
+import threading
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +31,18 @@ Place = tuple[int, int]  # the device and the number of a file or a folder
 
 
 class Disk:
-    """The changes of files and folders that are not yet on disk."""
+    """The changes of files and folders that are not yet on disk; several threads may make them.
 
-    def __init__(self, seed: int) -> None:
+    The sync of a file with the number `bad_sync`, from 0 on, fails.
+    """
+
+    def __init__(self, seed: int, bad_sync: int | None = None) -> None:
+        self.lock = threading.RLock()
+        self.syncs = 0  # of files
+        self._bad_sync = bad_sync
         self._dice = random.Random(seed)
         self._files: dict[Place, tuple[int, int]] = {}  # an own descriptor and the size that is on disk
+        self._broken: set[Place] = set()  # files whose sync failed
         self._names: dict[Place, list[Callable[[], None]]] = defaultdict(list)  # undo changes of a folder
         self._stash = Path(tempfile.mkdtemp(prefix="stash-"))
         weakref.finalize(self, shutil.rmtree, self._stash, ignore_errors=True)
@@ -45,13 +56,26 @@ class Disk:
             own_descriptor = os.open(f"/proc/self/fd/{descriptor}", os.O_RDWR)
             self._files[place] = own_descriptor, status.st_size
 
-    def after_sync(self, descriptor: int) -> None:
-        """Note that a file or the names of a folder are on disk."""
+    def sync(self, descriptor: int) -> None:
+        """Note that a file or the names of a folder are on disk; raise OSError if this is the bad sync."""
         status = os.fstat(descriptor)
         place = status.st_dev, status.st_ino
         self._names.pop(place, None)
-        if place in self._files:
+        if place not in self._files:
+            return
+        self.syncs += 1
+        if self.syncs - 1 == self._bad_sync:
+            self._broken.add(place)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        if place not in self._broken:
             self._files[place] = self._files[place][0], status.st_size
+
+    def after_cut(self, descriptor: int) -> None:
+        """Note that a file was cut off; what is written from now on may be on disk after a sync."""
+        status = os.fstat(descriptor)
+        place = status.st_dev, status.st_ino
+        if place in self._files and status.st_size <= self._files[place][1]:
+            self._broken.discard(place)
 
     def note(self, path: Any, undo: Callable[[], None]) -> None:
         """Note a change of names in the folder of a path."""
@@ -72,6 +96,10 @@ class Disk:
 
     def fail(self) -> None:
         """Discard what is not on disk."""
+        with self.lock:
+            self._fail()
+
+    def _fail(self) -> None:
         for changes in self._names.values():
             lasting_count = self._dice.randint(0, len(changes))
             for undo in reversed(changes[lasting_count:]):
@@ -87,6 +115,7 @@ class Disk:
 def unsynced(disk: Disk) -> Iterator[None]:
     """Note in the disk what happens to files inside the block."""
     write, fsync, link, unlink, mkdir = os.write, os.fsync, os.link, os.unlink, os.mkdir
+    truncate = os.ftruncate
     written, opened = NamedFile.write, NamedFile.__init__
 
     def write_noted(file: int, data: Any) -> int:
@@ -105,7 +134,11 @@ def unsynced(disk: Disk) -> Iterator[None]:
 
     def sync_noted(file: int) -> None:
         fsync(file)
-        disk.after_sync(file)
+        disk.sync(file)
+
+    def truncate_noted(file: int, size: int) -> None:
+        truncate(file, size)
+        disk.after_cut(file)
 
     def link_noted(source: Any, target: Any, **named: Any) -> None:
         link(source, target, **named)
@@ -135,14 +168,23 @@ def unsynced(disk: Disk) -> Iterator[None]:
         mkdir(path, *args, **named)
         disk.note(path, lambda: _RENAME(path, disk.fresh_name()))
 
+    def locked(function: Any) -> Any:
+        @wraps(function)
+        def run(*args: Any, **named: Any) -> Any:
+            with disk.lock:
+                return function(*args, **named)
+
+        return run
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "mkdir", mkdir_noted)
-        patch.setattr(os, "write", write_noted)
-        patch.setattr(os, "fsync", sync_noted)
-        patch.setattr(os, "link", link_noted)
-        patch.setattr(os, "unlink", unlink_noted)
-        patch.setattr(os, "replace", replacing(os.replace))
-        patch.setattr(os, "rename", replacing(os.rename))
-        patch.setattr(NamedFile, "write", write_named)
-        patch.setattr(NamedFile, "__init__", open_named)
+        patch.setattr(os, "mkdir", locked(mkdir_noted))
+        patch.setattr(os, "write", locked(write_noted))
+        patch.setattr(os, "fsync", locked(sync_noted))
+        patch.setattr(os, "ftruncate", locked(truncate_noted))
+        patch.setattr(os, "link", locked(link_noted))
+        patch.setattr(os, "unlink", locked(unlink_noted))
+        patch.setattr(os, "replace", locked(replacing(os.replace)))
+        patch.setattr(os, "rename", locked(replacing(os.rename)))
+        patch.setattr(NamedFile, "write", locked(write_named))
+        patch.setattr(NamedFile, "__init__", locked(open_named))
         yield

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -68,9 +69,11 @@ class Step(NamedTuple):
 
 
 class Meter:
-    """A counter of steps and records that stops the run at one of them."""
+    """A counter of steps and records that stops the run at one of them. Steps of several threads are done one
+    after another, in an order that no one chooses."""
 
     def __init__(self, stop: Stop | None = None) -> None:
+        self._lock = threading.RLock()
         self.steps: list[Step] = []
         self.records = 0
         self.is_ended = False
@@ -107,6 +110,16 @@ class Meter:
         fail: Callable[[], BaseException] = lambda: OSError(errno.EIO, os.strerror(errno.EIO)),
     ) -> Any:
         """Do a step, unless the run is stopped at it; `part` does some of it."""
+        with self._lock:
+            return self._step(name, work, part, fail)
+
+    def _step(
+        self,
+        name: str,
+        work: Callable[[], Any],
+        part: Callable[[], Any] | None,
+        fail: Callable[[], BaseException],
+    ) -> Any:
         if self._is_paused:
             return work()
         stop, number = self._stop, len(self.steps)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from base64 import b64decode
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from itertools import chain, islice
@@ -23,7 +24,7 @@ from tests.laws.simulate.store import Transaction, Values, Version
 from tests.laws.simulate.world import Process
 
 DELETED = "-"
-_NO_DOCUMENTS = ("tries", "refused", "warned", "cut short", "unanswered")  # names of what else a batch has
+_NO_DOCUMENTS = ("refused", "warned", "cut short", "unanswered")  # names of what else a batch has
 _PROMISED = {"N": "SWEF-", "E": "NW", "F": "NW"}  # from which letter to which
 
 
@@ -68,11 +69,12 @@ class Remembered(NamedTuple):
     moment: int
 
 
-class Answered(NamedTuple):
-    """An answer on record, to an event that was tried more than once."""
+class KeptTry(NamedTuple):
+    """A try of a row, as it is on record."""
 
-    number: int  # of the try
-    level: str
+    number: int  # of the row
+    event_id: str | None
+    answer: str
     moment: int
 
 
@@ -99,8 +101,9 @@ class Ledger:
         self._begun: dict[str, int] = {}  # when each event was on record first
         self._settled_at: dict[str, int] = {}  # when a batch with each event was done with
         self._tries: dict[str, int] = {}  # of each event that waited
-        self._answered: dict[str, list[Answered]] = {}  # the tries on record, by events
-        self._due_tries: list[tuple[str, int]] = []  # that the transaction must put on record
+        self._answers: dict[tuple[int, int], str] = {}  # on record, by their places
+        self._last_tries: dict[int, KeptTry] = {}  # the last try on record of each row
+        self._due_tries: list[tuple[str, tuple[str, ...]]] = []  # that the transaction must put on record
         self._checked = 0  # departures
         self._checked_arrivals = 0
         self._may_leave: set[str] | None = None  # names of events in a pause, None without one
@@ -125,32 +128,51 @@ class Ledger:
                 table.name == "batch" and version.next_version is None and version.creator is not transaction
             ):
                 self._note_settled(version.values["content"], moment)
-        for name, number in self._due_tries if self.keeps_tries else ():
-            last = self._answered.get(name, [Answered(0, "", 0)])[-1]
-            if (last.number, last.moment) != (number, moment):
-                raise LawBroken(f"try {number} of {name} is not on record")
+        for name, answers in self._due_tries:
+            for number in self.runs_rows[name]:
+                if self.rows[number].letter == DELETED:
+                    continue  # it was finished without its event
+                last = self._last_tries.get(number)
+                if last is None or (last.event_id, last.moment) != (name, moment):
+                    raise LawBroken(f"the answer to {name} is not on record of row {number}")
+                if last.answer not in answers:
+                    raise LawBroken(f"row {number} has {last.answer} on record, and not {answers[0]}")
+        self._check_forgotten(transaction)
         if transaction.touched:
             self._note_pause(transaction)
 
     def _note_failed(self, values: Values, moment: int) -> None:
-        if values["tries"] > 1:
-            self._due_tries.append((values["event_id"], values["tries"]))
+        if values["event_id"] is not None:
+            self._due_tries.append((values["event_id"], ("error", "fatal")))
 
-    def _note_tries(self, answers: list[Any], moment: int) -> None:
-        """Note answers to events that were tried more than once: the tries of an event count from 1, and all
-        but the last were answered with retry.
-        """
-        for level, _, events in answers:
-            for name, number, rows in events:
-                answered = self._answered.setdefault(name, [])
-                before = answered[-1] if answered else None
-                is_next = before is not None and (before.level, before.number + 1) == ("RETRY", number)
-                is_first = (level, number) == ("RETRY", 1)
-                if not self.keeps_tries or not (is_first or is_next):
-                    raise LawBroken(f"try {number} of {name}, {level}, is on record after {before}")
-                if tuple(rows) != self.runs_rows.get(name):
-                    raise LawBroken(f"try {number} of {name} has rows {rows}")
-                answered.append(Answered(number, level, moment))
+    def _note_answer(self, values: Values, moment: int) -> None:
+        self._answers[values["batch"], values["part"]] = values["answer"]
+
+    def _note_try(self, values: Values, moment: int) -> None:
+        """Note a try of a row: its tries count from 1, and a first success is none."""
+        row, number, answer = values["record_id"], values["try_number"], self._answers[_place(values)]
+        before, name = self._last_tries.get(row), values["event_id"]
+        if number != (1 if before is None else before.number + 1):
+            raise LawBroken(f"try {number} of row {row} is on record after {before}")
+        if answer == "success" and (before is None or name not in self._tries):
+            raise LawBroken(f"row {row} has a first success on record")
+        if name is not None and row not in self.runs_rows.get(name, ()):
+            raise LawBroken(f"row {row} has a try of {name}")
+        self._last_tries[row] = KeptTry(number, name, answer, moment)
+
+    def _check_forgotten(self, transaction: Transaction) -> None:
+        """Check that no more of a row's tries stay on record than may, and none once it is deleted."""
+        tables = {table.name for table, _ in transaction.touched}
+        if tables.isdisjoint(("try", "log")):
+            return
+        tries = self._server.store.rows(transaction, "try")
+        counts = Counter(row["record_id"] for row in tries)
+        for number, count in counts.items():
+            if count > 10 or self.rows[number].letter == DELETED:
+                raise LawBroken(f"row {number} has {count} tries on record")
+        used = {_place(row) for row in tries}
+        if used != {_place(row) for row in self._server.store.rows(transaction, "answer")}:
+            raise LawBroken("an answer is on record that no try had, or one is missing")
 
     def _note_pause(self, transaction: Transaction) -> None:
         """Note which events may leave while the publisher is paused: those that are about to as it begins."""
@@ -167,7 +189,7 @@ class Ledger:
         if tries <= self._tries.get(name, 0):
             raise LawBroken(f"{name} waits after try {tries}, and did before")
         self._held_at[name], self._tries[name] = moment, tries
-        self._due_tries.append((name, tries))
+        self._due_tries.append((name, ("retry",)))
 
     def _note_settled(self, content: str, moment: int) -> None:
         """Note when a batch was done with."""
@@ -210,9 +232,6 @@ class Ledger:
 
     def _note_batch(self, values: Values, moment: int) -> None:
         named = json.loads(values["content"])
-        for name, answers in named:
-            if name == "tries":
-                self._note_tries(answers, moment)
         facts = [fact for name, listed in named if name not in _NO_DOCUMENTS for fact in listed]
         self.without_event.update(
             number
@@ -314,7 +333,7 @@ class Ledger:
         if not levels and has_event:
             raise LawBroken(f"row {number} got {letter} before an answer to {', '.join(runs)}")
         if letter == "S" and has_event and latest in self._tries:
-            self._due_tries.append((latest, self._tries[latest] + 1))
+            self._due_tries.append((latest, ("success",)))
 
     def is_refused_by_server(self, number: int) -> bool:
         """Return whether the row is refused because its current row could not be read."""
@@ -391,6 +410,11 @@ class Ledger:
     def _was_finished(self, number: int, moment: int) -> bool:
         letters = [letter for since, letter in self.rows[number].letters if since <= moment]
         return bool(letters) and letters[-1] in ("S", DELETED)
+
+
+def _place(values: Values) -> tuple[int, int]:
+    """Return the place of an answer."""
+    return values["batch"], values["part"]
 
 
 def _events_in(

@@ -46,6 +46,9 @@ class Triggers(NamedTuple):
         return [(8, c, None, None) for c in changed]
 
 
+CROWD = 12  # objects, so that many documents are under way at once
+
+
 class Writer:
     """A program that changes the table."""
 
@@ -56,6 +59,7 @@ class Writer:
         self._step = server.world.step
         self._triggers = triggers
         self._objects = objects
+        self._changes = (1, 1, 2, 3) if objects < CROWD else (CROWD, 1, 2, 3)
         self._transactions = transactions
 
     def run(self) -> None:
@@ -67,7 +71,7 @@ class Writer:
                     self._log_by_hand(transaction)
                 else:
                     self._store.keep_form(transaction, USR)
-                    for _ in range(self._dice.choose((1, 1, 2, 3))):
+                    for _ in range(self._dice.choose(self._changes)):
                         self._change(transaction)
                         self._step()
                 self._server.world.sleep(self._dice.choose(_THOUGHTS))

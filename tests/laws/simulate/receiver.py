@@ -7,11 +7,13 @@ are those of real ones: it answers late, in part, twice, with an error, or never
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
-from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unanswered, unreachable
+from eventlog.sinks.flight import in_flight
+from eventlog.sinks.sink import ACCEPTED, UNSENT, OutgoingDocument, Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
 from tests.laws.simulate.world import Process, World
 
@@ -69,14 +71,23 @@ class Receiver:
         self._moment = moment
 
     def receive(self, document: OutgoingDocument) -> Reply:
-        """Take a document in one of the moods, and return the reply that its sender gets."""
-        dice = self.world.dice
+        """Let a document leave, and return the reply that its sender gets."""
+        events = self.note_departure(document)
+        self.world.step()
+        return self.answer(events)
+
+    def note_departure(self, document: OutgoingDocument) -> list[Event]:
+        """Note that a document leaves; return its events."""
         events = events_of(document)
-        if not events:
-            return ACCEPTED  # a heartbeat
         self.demand_apart(events)
         self.sent += [(self._moment(), event, self.world.current) for event in events]
-        self.world.step()
+        return events
+
+    def answer(self, events: Sequence[Event]) -> Reply:
+        """Take the events of a document in one of the moods, and return the reply."""
+        if not events:
+            return ACCEPTED  # a heartbeat
+        dice = self.world.dice
         mood = next((name for name in self.moods.names if dice.chance(self.moods.of[name])), "well")
         if mood == "down":
             return unreachable("down")
@@ -85,9 +96,9 @@ class Receiver:
         if mood == "large" and len(events) > 1:
             return Reply(divide=True)
         statuses = self._statuses(mood, events)
-        self._take(events, statuses)
+        self.take(events, statuses)
         if mood == "twice":
-            self._take(events, statuses)
+            self.take(events, statuses)
         taken = len(self.arrivals)
         if mood == "late":
             self.world.sleep(dice.choose((1.0, 3.0, 40.0)))
@@ -116,7 +127,8 @@ class Receiver:
             return tuple(Status(level, event.name, mood) for event in events if self.world.dice.chance(500))
         return ()
 
-    def _take(self, events: Sequence[Event], statuses: Sequence[Status]) -> None:
+    def take(self, events: Sequence[Event], statuses: Sequence[Status] = ()) -> None:
+        """Note the arrival of events."""
         level_of = {status.event_id: status.level for status in statuses}
         for event in events:
             level = level_of.get(event.name, Level.SUCCESS)
@@ -129,20 +141,11 @@ class Receiver:
             self.answered[event.name] = self._moment(), level_of.get(event.name, Level.SUCCESS)
 
 
-class PlainSink:
-    """A sink that sends one document after another."""
+class SimulatedSink:
+    """A sink without a record."""
 
     def __init__(self, receiver: Receiver) -> None:
         self.receiver = receiver
-
-    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
-        """Send a document when the reply to the one before is read."""
-        self.receiver.demand_apart([event for document in documents for event in events_of(document)])
-        for document in documents:
-            reply = self.receiver.receive(document)
-            yield reply
-            if not reply.arrived:
-                return
 
     def knows(self, name: str) -> bool:
         return False
@@ -150,33 +153,97 @@ class PlainSink:
     def close(self) -> None: ...
 
 
-class TogetherSink(PlainSink):
+class TogetherSink(SimulatedSink):
     """A sink that may send the documents of a batch together."""
 
-    def sends_together(self) -> None: ...
+    def deliver(self, documents: Iterable[OutgoingDocument]) -> Iterator[Reply]:
+        """Send the documents, each after the reply to the one before or all before the first reply."""
+        if not self.receiver.world.dice.chance(300):
+            yield from map(self.receiver.receive, documents)
+            return
+        batch = list(documents)
+        self.receiver.demand_apart([event for document in batch for event in events_of(document)])
+        yield from [self.receiver.receive(document) for document in batch]
 
-    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
-        """Send the documents, one after another or all before the first reply."""
-        replies = super().deliver(documents)
-        yield from list(replies) if self.receiver.world.dice.chance(300) else replies
+
+class FlightSink(SimulatedSink):
+    """A sink with several connections, as that over HTTP."""
+
+    def __init__(self, receiver: Receiver, connections: int) -> None:
+        super().__init__(receiver)
+        self.under_way: dict[Wire, list[Event]] = {}
+        self.halting = 0  # replies that came and are to be taken before another document leaves
+        self._wires = [Wire(self) for _ in range(connections)]
+
+    def deliver(self, documents: Iterable[OutgoingDocument]) -> Iterator[Reply]:
+        """Send the documents; of those under way together each is answered at a moment of its own."""
+        self.halting = 0
+        for reply in in_flight(documents, self._wires, self._await_replies):
+            self.halting -= reply.halts
+            yield reply
+
+    def _await_replies(self, wires: Sequence[Wire]) -> Sequence[Wire]:
+        dice = self.receiver.world.dice
+        self.receiver.world.step()
+        first = dice.below(len(wires))
+        return [wires[first], *(wire for wire in wires[first + 1 :] if dice.chance(300))]
 
 
-class RecordingSink(PlainSink):
+class Wire:
+    """A connection. Its document reaches the receiver at any moment until the reply is read, or never."""
+
+    def __init__(self, sink: FlightSink) -> None:
+        self._sink = sink
+        self._reply: Reply | None = None
+
+    def begin(self, document: OutgoingDocument) -> Reply | None:
+        receiver, under_way = self._sink.receiver, self._sink.under_way
+        if self._sink.halting:
+            raise LawBroken(f"{document.name} leaves before a reply that halts is taken")
+        under_way[self] = receiver.note_departure(document)
+        receiver.demand_apart([event for events in under_way.values() for event in events])
+        receiver.world.step()
+        self._reply = receiver.answer(under_way[self]) if receiver.world.dice.chance(300) else None
+        return None
+
+    def finish(self) -> Reply | None:
+        if receives_again(self._sink.receiver):
+            self._reply = self._sink.receiver.answer(self._sink.under_way[self])
+            return None
+        reply = self._reply or self._sink.receiver.answer(self._sink.under_way[self])
+        del self._sink.under_way[self]
+        self._sink.halting += reply.halts
+        return reply
+
+    def close(self) -> None:
+        """End the connection. What is under way has arrived, or does now, or never."""
+        receiver, events = self._sink.receiver, self._sink.under_way.pop(self, [])
+        if self._reply is None and receiver.world.dice.chance(500):
+            receiver.take(events)
+
+
+def receives_again(receiver: Receiver) -> bool:
+    """Return whether a document is sent again, because the receiver hung up after it came."""
+    return receiver.world.dice.chance(receiver.moods.of["twice"])
+
+
+class RecordingSink(SimulatedSink):
     """A sink that keeps a record of what is out, each document exactly once."""
 
-    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
+    def deliver(self, documents: Iterable[OutgoingDocument]) -> Iterator[Reply]:
         """Put all documents on record together; then they are out."""
         receiver, dice = self.receiver, self.receiver.world.dice
         events = [(document, events_of(document)) for document in documents]
         receiver.world.step()
         if dice.chance(receiver.moods.of["down"]):
             yield unreachable("the disk is full")
+            yield from [UNSENT] * (len(events) - 1)
             return
         for document, document_events in events:
             receiver.sent += [
                 (receiver._moment(), event, receiver.world.current) for event in document_events
             ]
-            receiver._take(document_events, ())
+            receiver.take(document_events)
             receiver.recorded.add(document.name)
             for event in document_events:
                 receiver.highest = max(receiver.highest, last_row(event.name))
@@ -195,7 +262,16 @@ class RecordingSink(PlainSink):
         return self.receiver.highest or None
 
 
-SINKS = (TogetherSink, RecordingSink, PlainSink)
+FLIGHTS: tuple[Callable[[Receiver], SimulatedSink], ...] = (
+    partial(FlightSink, connections=4),
+    partial(FlightSink, connections=16),
+)
+SINKS: tuple[Callable[[Receiver], SimulatedSink], ...] = (
+    TogetherSink,
+    RecordingSink,
+    partial(FlightSink, connections=1),
+    *FLIGHTS,
+)
 
 
 def last_row(event_name: str) -> int:

@@ -17,7 +17,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.files.signals import StopRequested
 from eventlog.fold import Rules
 from eventlog.opening.config import Config
-from eventlog.publisher import cycle, daemon, delivery, session
+from eventlog.publisher import comparison, cycle, daemon, delivery, session
 from eventlog.publisher.fold import PickUpFold
 from eventlog.publisher.low_water_mark import LowWaterMark
 from eventlog.sql import columns
@@ -30,8 +30,8 @@ from tests.laws.simulate import laws
 from tests.laws.simulate.compared import comparing
 from tests.laws.simulate.decisions import Decisions, Replayed, Seeded
 from tests.laws.simulate.ledger import Ledger
-from tests.laws.simulate.people import OWN_USER, TABLES, Operators, Triggers, Writer
-from tests.laws.simulate.receiver import SINKS, LawBroken, Receiver
+from tests.laws.simulate.people import CROWD, OWN_USER, TABLES, Operators, Triggers, Writer
+from tests.laws.simulate.receiver import FLIGHTS, SINKS, LawBroken, Receiver
 from tests.laws.simulate.server import LOG, Engine, NamedQueries, Server, unite
 from tests.laws.simulate.world import Process, Stuck, World
 
@@ -99,9 +99,10 @@ class Simulation:
         self.server = Server(world, TABLES)
         self.receiver = Receiver(world, lambda: self.server.store.moment)
         self._sink = dice.choose(SINKS)
+        self._overlaps = self._sink in FLIGHTS  # documents under way at once
         settings: dict[str, Any] = {
-            "batch_size": dice.choose((3, 1, 2)),
-            "query_limit": dice.choose((100, 1, 2, 3, 7)),
+            "batch_size": dice.choose((1, 1, 2) if self._overlaps else (3, 1, 2)),
+            "query_limit": dice.choose((100, 100, 7) if self._overlaps else (100, 1, 2, 3, 7)),
             "retry_wait": dice.choose((1.0, 0.1, 10.0)),
             "retry_longest": dice.choose((10.0, 60.0)),
             "polling_interval": dice.choose((1, 2, 10)),
@@ -121,7 +122,7 @@ class Simulation:
             }
         self._config = Config(settings)
         self._by_column_from = dice.choose((300, 300, 0))  # rows
-        self._max_documents = dice.choose((500, 1, 2))  # of a batch
+        self._max_documents = dice.choose((500, 500, 2) if self._overlaps else (500, 1, 2))  # of a batch
         self._due_every = dice.choose((1.0, 0.0))  # seconds
         self._max_changes: dict[Process | None, int] = {}
         self._max_changes_from = dice.choose(((1000,), (1,), (1000, 1, 2)))
@@ -141,9 +142,11 @@ class Simulation:
             stack.enter_context(patch.object(LowWaterMark.__init__, "__defaults__", (self.world.monotonic,)))
             stack.enter_context(patch.object(LowWaterMark, "begin", lambda *call: self._begin_mark(*call)))
             stack.enter_context(patch.object(daemon, "opened", self._opened))
+            stack.enter_context(patch.object(daemon, "watching_locks", lambda *watched: nullcontext()))
             stack.enter_context(patch.object(daemon, "demand_newest", lambda log: None))
             stack.enter_context(patch.object(session, "open_sink", lambda *words: self._sink(self.receiver)))
             stack.enter_context(patch.object(session, "make_reader", lambda *words: self._make_reader()))
+            stack.enter_context(patch.object(comparison, "tracked_tables", lambda *words: []))
             stack.enter_context(patch.object(columns, "_united", unite))
             stack.enter_context(patch.object(pending, "BY_COLUMN_FROM", self._by_column_from))
             stack.enter_context(patch.object(delivery, "MAX_DOCUMENTS", self._max_documents))
@@ -208,7 +211,7 @@ class Simulation:
         triggers = None
         if not self._compares:
             triggers = Triggers(dice.choose((1, 5, 7)), dice.choose((2, 6, 8)))
-        objects = dice.choose((2, 1, 4))
+        objects = dice.choose((CROWD, 2, 4, CROWD) if self._overlaps else (2, 1, 4))
         writers = [
             world.start("writer", Writer(self.server, triggers, objects, 1 + dice.below(8)).run)
             for _ in range(dice.choose((2, 1, 3)))

@@ -25,6 +25,8 @@ _KEYS = {
     "retry": ("object_hash", "first_id"),
     "held": ("object_hash", "spelling_hash"),
     "failed": ("record_id",),
+    "answer": ("batch", "part"),
+    "try": ("record_id", "try_number"),
     "sent": ("record_id",),
     "notice": ("notice_id",),
     "known": ("object_table", "key_hash"),
@@ -221,7 +223,8 @@ class Statements:
         return sorted((row["batch"], row["epoch"], None, row["content"]) for row in rows)
 
     def do_latest_batch(self, holes: object) -> Rows:
-        return [(max((row["batch"] for row in self._rows("batch")), default=None),)]
+        rows = [*self._rows("batch"), *self._rows("answer")]
+        return [(max((row["batch"] for row in rows), default=None),)]
 
     def do_retries(self, holes: object, **values: Any) -> Rows:
         rows = self._rows("retry")
@@ -324,6 +327,67 @@ class Statements:
         wanted_ids = set(json.loads(ids))
         return self._store.delete(self._transaction, "failed", lambda row: row["record_id"] in wanted_ids)
 
+    def _tries(self, ids: str) -> list[Values]:
+        """Return the tries of rows, oldest first."""
+        wanted_ids = set(json.loads(ids))
+        rows = [row for row in self._rows("try") if row["record_id"] in wanted_ids]
+        return sorted(rows, key=lambda row: (row["record_id"], row["try_number"]))
+
+    def do_tries_of(self, holes: object, ids: str) -> Rows:
+        names = ("record_id", "try_number", "batch", "part")
+        return [tuple(row[name] for name in names) for row in self._tries(ids)]
+
+    def do_last_part(self, holes: object, batch: int) -> Rows:
+        return [(max((row["part"] for row in self._rows("answer") if row["batch"] == batch), default=0),)]
+
+    def do_first_place(self, holes: object) -> Rows:
+        return [(min((row["batch"] for row in self._rows("answer")), default=0),)]
+
+    def do_keep_answer(self, holes: object, answered_at: datetime | None, **values: Any) -> int:
+        return self._insert("answer", values | {"answered_at": answered_at or self.now})
+
+    def do_keep_try(self, holes: object, **values: Any) -> int:
+        return self._insert("try", values)
+
+    def do_drop_try(self, holes: object, record_id: int, try_number: int) -> int:
+        return self._delete("try", record_id=record_id, try_number=try_number)
+
+    def do_forget_tries(self, holes: object, ids: str) -> int:
+        wanted_ids = set(json.loads(ids))
+        return self._store.delete(self._transaction, "try", lambda row: row["record_id"] in wanted_ids)
+
+    def do_forget_answers(self, holes: object, ids: str) -> int:
+        batches, used = set(json.loads(ids)), {(row["batch"], row["part"]) for row in self._rows("try")}
+        return self._store.delete(
+            self._transaction,
+            "answer",
+            lambda row: row["batch"] in batches and (row["batch"], row["part"]) not in used,
+        )
+
+    def do_tried_pending(self, holes: object, **values: Any) -> Rows:
+        tried = {row["record_id"] for row in self._rows("try")}
+        rows = [row for row in self._log() if row["record_id"] in tried and row["status"] == "N"]
+        return [(row["record_id"],) for row in rows[: values["most"]]]
+
+    def do_answers_to(self, holes: object, ids: str) -> Rows:
+        answers = {(row["batch"], row["part"]): row for row in self._rows("answer")}
+        return [
+            (
+                *(row[name] for name in ("record_id", "try_number", "event_id")),
+                *(answers[row["batch"], row["part"]][name] for name in ("answer", "words", "answered_at")),
+                row["batch"],
+            )
+            for row in self._tries(ids)
+        ]
+
+    def do_failed_before(self, holes: object, ids: str) -> Rows:
+        letters = {row["record_id"]: row["status"] for row in self._among(ids)}
+        return [
+            (row["record_id"], letters[row["record_id"]], row["event_id"], row["reason"], self.now)
+            for row in self._rows("failed")
+            if row["record_id"] in letters
+        ]
+
     def do_remember(self, holes: object, **values: Any) -> int:
         return self._insert("batch", values | {"settled_at": None})
 
@@ -396,6 +460,11 @@ class Statements:
         rows.sort(key=lambda row: -int(row["notice_id"]))
         return [tuple(row.get(name) for name in Notice._fields) for row in rows[: values["most"]]]
 
+    def do_tried_after(self, holes: object, after: int, only_all: int) -> Rows:
+        tries = [row for row in self._rows("notice") if row["kind"] == "retry" and row["notice_id"] > after]
+        newest = (row["notice_id"] for row in tries if row["first_id"] is None or not only_all)
+        return [(max(newest, default=None),)]
+
     def do_note(self, holes: object, **values: Any) -> int:
         self._store.notices += 1
         return self._insert("notice", values | {"notice_id": self._store.notices})
@@ -407,7 +476,8 @@ class Statements:
         return [tuple(state.get(name) for name in LogState._fields)]
 
     def do_pending_count(self, holes: object) -> Rows:
-        return [(self.now, sum(row["status"] == "N" for row in self._rows("log")))]
+        redriven = sum(row["row_count"] for row in self._rows("notice") if row["kind"] == "redrive")
+        return [(self.now, sum(row["status"] == "N" for row in self._rows("log")), redriven)]
 
     def do_paused(self, holes: object) -> Rows:
         return [(self._state()["paused_at"],)]

@@ -207,6 +207,7 @@ OUTCOMES = ("settled", "gone", "failed", "renewed", "resent", "partly", "unsure"
 COMPARED = ("known_put", "known_put", "known_next", "known_outcome", "known_outcome", "known_outcome")
 COMPARED_READS = ("known_page", "known_letters", "known_of", "known_counts")
 KINDS = (
+    *("try", "answer", "tries", "tried", "first_place"),
     *READS,
     *WRITES,
     *OTHER_WRITES,
@@ -245,7 +246,7 @@ def answer(side: Side, step: Step) -> Any:
         return sorted(result, key=str)
     if kind in ("known_put", "known_next", "compare_log"):
         return None
-    return sorted(result) if kind in ("failed", "rows", "number") else result
+    return sorted(result) if kind in ("failed", "rows", "number", "tried") else result
 
 
 def compared_call(queries: Queries, kind: str, number: int) -> Call:
@@ -329,6 +330,19 @@ def call_of(queries: Queries, kind: str, number: int, ids: str) -> Call:
             else call("forget_failure", ids=ids)
         ),
         "number": lambda: call("held"),
+        "try": lambda: (
+            call("keep_try", record_id=number, try_number=1, event_id="e", batch=number, part=1)
+            if is_even
+            else call("forget_tries", ids=ids)
+        ),
+        "answer": lambda: (
+            call("keep_answer", batch=number, part=1, answer="error", words="w", answered_at=None)
+            if is_even
+            else call("forget_answers", ids=ids)
+        ),
+        "tries": lambda: call("tries_of", ids=ids) if is_even else call("last_part", batch=number - 1),
+        "tried": lambda: call("tried_pending", most=99) if is_even else call("latest_batch"),
+        "first_place": lambda: call("first_place"),
         "note": lambda: call(
             "note", **Notice("redrive" if is_even else "x")._asdict() | {"record_ids": None}
         ),
@@ -395,7 +409,8 @@ def postgres_engine(embedded: Server_) -> Iterator[Engine]:
 def test_every_answer_is_that_of_postgresql(postgres_engine: Engine, schedule: list[Step]) -> None:
     names = Log(POSTGRESQL).names()
     emptied = ", ".join(
-        names[name] for name in ("log", "batch", "retry", "held", "failed", "notice", "sent", "known")
+        names[name]
+        for name in ("log", "batch", "retry", "held", "failed", "notice", "sent", "known", "answer", "try")
     )
     run_statements(
         postgres_engine,

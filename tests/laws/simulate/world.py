@@ -73,6 +73,10 @@ class World:
         """Return the clock, as the module `time` does."""
         return self.now
 
+    def thread_time(self) -> float:
+        """Return that the processes of this world need no time to compute."""
+        return 0.0
+
     def time(self) -> float:
         return self.now
 

@@ -85,7 +85,8 @@ def test_the_fixture_has_rows_in_every_state(engine: Engine, restored: str) -> N
     assert {row["status"] for row in rows["eventlog"]} == {*Letter}
     assert [row["settled_at"] for row in rows["eventlog_batch"]].count(None) == 1
     names = {
-        f"eventlog_{name}" for name in ("retry", "held", "failed", "resync", "notice", "tracked", "sent")
+        f"eventlog_{name}"
+        for name in ("retry", "held", "failed", "resync", "notice", "tracked", "answer", "try", "sent")
     }
     assert names | {"compared_known", "eventlog_applied"} <= filled
     for log in ("eventlog", "compared"):

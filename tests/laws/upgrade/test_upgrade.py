@@ -123,7 +123,7 @@ def test_an_upgrade_is_killed_before_each_statement_and_repeated(
     assert newer("resume").code == 0
     published = newer("run", "--once", "--sink", "stdout", "--allow-loopback")
     assert (published.code, published.stdout.count("event-id=")) == (0, 1), published.stderr
-    assert newer("untrack", "usr").code == 0
+    assert newer("untrack", "--discard", "usr").code == 0
     assert newer("uninstall", "--discard").code == 0
     assert list(rows_of(engine)) == ["usr"]
 

@@ -185,7 +185,7 @@ def test_what_cannot_be_kept_is_not_passed_over(shell: Shell, postgres: Database
 @pytest.mark.parametrize(
     ("words", "reported"),
     [
-        (("changes.jsonl",), "Missing option '--to-url'"),
+        (("changes.jsonl",), "Give --to-url, or --to-lake"),
         (("--to-url", "{url}", "--state", "s", "changes.jsonl"), "the target itself remembers"),
         (("--to-url", "{url}", "--mask-order", "big", "changes.jsonl"), "takes no part here"),
         (("--to-url", "{url}", "--group", "0", "changes.jsonl"), "between 1 and"),

@@ -34,10 +34,10 @@ CHANGE = {
 }
 CREATED_COLUMNS = [
     ("idu", "integer", None, None, "NO"),
-    ("part", "character varying", 4, None, "NO"),
+    ("part", "character varying", 16, None, "NO"),
     ("paid", "numeric", None, 2, "YES"),
     ("born", "date", None, None, "YES"),
-    ("note", "character varying", 9, None, "YES"),
+    ("note", "character varying", 36, None, "YES"),
 ]
 LOOK = (
     "select column_name, data_type, character_maximum_length,"

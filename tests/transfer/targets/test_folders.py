@@ -120,7 +120,7 @@ def test_files_that_are_named_one_by_one_are_applied_as_before(target: Target, e
     assert target.apply().stderr == "eventlog: 1 inserted, 0 updated, 0 deleted, 1 skipped\n"
     assert target.apply(*names).stderr == "eventlog: 0 inserted, 0 updated, 0 deleted, 2 skipped\n"
     done = target.apply("--follow", *names)
-    assert (done.code, "has no positions" in done.stderr) == (2, True)
+    assert (done.code, "have no positions" in done.stderr) == (2, True)
 
 
 def test_refused_events_of_a_folder_are_tried_again(target: Target, engine: Engine) -> None:

@@ -69,6 +69,19 @@ def test_a_group_that_ends_in_a_deadlock_is_done_again(engine: Engine) -> None:
     assert select_rows(engine, "select rounds from eventlog_applied where source = 'second'") == [(1,)]
 
 
+def test_a_row_that_another_transaction_changes_moves_as_that_one_leaves_it(engine: Engine) -> None:
+    apply(engine, [changed(Op.INSERT, k, fname="a", lname="b", n=0) for k in (1, 2)], source="first")
+    moves = [changed(Op.UPDATE, 3, 1), changed(Op.UPDATE, 1, 2, fname="c"), changed(Op.UPDATE, 2, 3)]
+    applier = threading.Thread(target=lambda: apply(engine, moves, source="second"))
+    with engine.connect() as blocker, engine.connect() as watcher:
+        blocker.execute(text("update usr set n = 7 where idu = 1"))
+        applier.start()
+        until(lambda: _count(watcher, WAITING[kind(engine)]), pause=LOOK_AGAIN)
+        blocker.commit()
+    applier.join(patient(60))
+    assert select_rows(engine, "select idu, fname, n from usr order by idu") == [(1, "c", 0), (2, "a", 7)]
+
+
 def _count(connection: Connection, query: str) -> int:
     count = int(connection.execute(text(query)).scalar_one())
     connection.rollback()
@@ -161,4 +174,4 @@ def test_what_cannot_be_followed_is_misuse(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "eventlog", "apply", *words, "--follow", "c.jsonl"]
     done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True)
     assert done.returncode == 2
-    assert "--follow: changes there has no positions" in done.stderr
+    assert "--follow: files of changes have no positions" in done.stderr

@@ -31,11 +31,12 @@ HOLES = OURS | {
     "values": ":c0, :c1",
     "settings": """t."FNAME" = case when s.mask is null or substr(s.mask, 2, 1) = '1'
       then s.c1 else t."FNAME" end""",
-    "found": '"IDU" = :k0',
+    "same_before": 't."IDU" = s.b0',
     "columns": 't."IDU" as c0, t."FNAME" as c1',
     "key_name": '"USR_KEY"',
     "key": '"IDU"',
     "schema": '"HR"',
+    "alias": "t",
     "column": '"LNAME" varchar2(64 char)',
     "value": "s.c1",
 }

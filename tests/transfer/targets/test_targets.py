@@ -206,6 +206,19 @@ def test_the_widest_table(engine: Engine) -> None:
     assert select_rows(engine, "select c4, c5, c999 from t") == [(4, 77, 999)]
 
 
+def test_a_table_leaves_room_for_its_key_in_the_stage(engine: Engine) -> None:
+    """Refuse changes of a table with so many columns that the key, a second time, has no room."""
+    if engine.dialect.name != "postgresql":
+        pytest.skip("there rows of so many columns are too long")
+    columns = ", ".join(f"c{n} integer" for n in range(1_592))
+    run_statements(engine, f"create table t (id integer, {columns}, primary key (id, c0))")
+    (refused,) = together(engine, changed(Op.INSERT, "t", 1, c0=1))
+    assert "t would have 1593 columns: PostgreSQL has at most 1592 for a table that takes" in refused
+    run_statements(engine, "alter table t drop column c1591")
+    changes = [changed(Op.INSERT, "t", 1, c0=1), changed(Op.UPDATE, "t", 1, c0=1, c1=1)]
+    assert together(engine, *changes, source="narrower") == []
+
+
 def test_a_table_that_cannot_be_made_costs_its_changes(engine: Engine) -> None:
     wide = changed(Op.INSERT, "wide", 1, **{f"c{n}": n for n in range(5_000)})
     (refused,) = together(engine, wide)

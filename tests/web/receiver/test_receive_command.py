@@ -8,15 +8,18 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
 
+from eventlog.web.server import serve
 from eventlog.xds import answers
 from eventlog.xds.answers import Level
-from tests.kit.support import patient
+from tests.kit.support import patient, until
 from tests.web.receiver.conftest import ADD, Client
 
 pytestmark = pytest.mark.quick
@@ -53,6 +56,22 @@ def test_it_answers_by_its_level_and_ends_by_a_signal(number: signal.Signals, tm
         process.send_signal(number)
         assert process.wait(patient(20)) == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_signal_does_not_close_the_socket_of_a_server_that_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    raised: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    threads = set(threading.enumerate())
+    try:
+        with pytest.raises(KeyboardInterrupt), serve(Starlette(), "127.0.0.1", 0):
+            signal.setitimer(signal.ITIMER_REAL, 0.001)  # the server ends later
+        until(lambda: threads >= set(threading.enumerate()))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert raised == []
 
 
 def test_documents_are_kept_in_a_temporary_file_unless_reported_otherwise(

@@ -207,7 +207,10 @@ def test_what_is_kept_is_there_after_a_restart(tmp_path: Path) -> None:
     "path", ["/document/", "/document/x", "/document/99", "/etc/passwd", "/document/1/../2"]
 )
 def test_what_is_not_there_is_said_so(client: Client, path: str) -> None:
-    assert client.ask("GET", path)[0] == 404
+    status, page, _ = client.ask("GET", path)
+    assert status == 404
+    assert "<title>Not found · eventlog receiver</title>" in page
+    assert "documents are posted to /, and listed there" in page
 
 
 @pytest.mark.long

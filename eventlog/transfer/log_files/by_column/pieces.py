@@ -20,12 +20,8 @@ from eventlog.files.limits import Limits
 from eventlog.transfer.log_files.by_column import row_batches
 from eventlog.transfer.log_files.by_column.row_batches import Slabs
 
-BLOCK = 4 << 20  # bytes that are looked at together
 _PEEKED = 1000  # lines of JSON that show whether each is a value
 _QUOTE, _LF = b'"\n'
-
-
-CUT_INSIDE = "was cut inside a record"
 
 
 class WrongCut(EventlogError):
@@ -99,9 +95,9 @@ def look_at(block: bytes, container: str) -> BlockEnds:
     return BlockEnds(len(ends), bool(len(quotes) % 2), *last)
 
 
-def cut(head: Head, size: int, blocks: Iterable[BlockEnds], at_least: int) -> list[TextRange]:
+def cut(head: Head, size: int, blocks: Iterable[BlockEnds], at_least: int, step: int) -> list[TextRange]:
     """Return the pieces of a file of this size, of at least so many bytes each, from the blocks after its
-    head.
+    head, each `step` bytes after the one before.
     """
     pieces = []
     begin, line = at, lines = head.begin, head.line
@@ -111,7 +107,7 @@ def cut(head: Head, size: int, blocks: Iterable[BlockEnds], at_least: int) -> li
         if end.size and at + end.size - begin >= at_least:
             pieces.append(TextRange(begin, at + end.size, line, is_last=False))
             begin, line = at + end.size, lines + end.lines
-        at, lines, is_inside = at + BLOCK, lines + block.lines, is_inside != block.has_odd_quotes
+        at, lines, is_inside = at + step, lines + block.lines, is_inside != block.has_odd_quotes
     if begin < size or not pieces:
         return [*pieces, TextRange(begin, size, line, is_last=True)]
     return [*pieces[:-1], pieces[-1]._replace(is_last=True)]

@@ -28,11 +28,19 @@ _QUOTE, _COMMA, _LF, _CR = b'",\n\r'
 _END = 2  # bytes of the end of a line
 
 
+class PieceRecords(NamedTuple):
+    """The records of a piece: on which line each begins, and its bytes."""
+
+    lines: Ints
+    begins: Ints
+    ends: Ints
+
+
 class PieceCells(NamedTuple):
-    """The cells of a piece's records by column, and the line on which each record begins."""
+    """The cells of a piece's records by column, and the records as they came."""
 
     columns: dict[str, pa.Array]
-    lines: Ints
+    records: PieceRecords
 
 
 def complete_size(data: bytes) -> int:
@@ -52,12 +60,12 @@ def read_piece(data: bytes, names: Sequence[str], line: int, longest: int) -> Pi
     quotes = np.flatnonzero(octets == _QUOTE).astype(np.int64)
     if len(quotes) % 2 or not _sound_quotes(octets, quotes) or not _sound_returns(octets, quotes):
         return None
-    lines, longest_record = _lines(octets, quotes, line)
+    records, longest_record = _records(octets, quotes, line)
     if longest_record + _END >= longest:
         return None
     try:
         table = pv.read_csv(
-            pa.BufferReader(data),
+            pa.BufferReader(data if data.endswith(b"\n") else data + b"\n"),  # else a last null may be ""
             pv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=list(names)),
             pv.ParseOptions(newlines_in_values=len(quotes) > 0),
             pv.ConvertOptions(
@@ -69,9 +77,9 @@ def read_piece(data: bytes, names: Sequence[str], line: int, longest: int) -> Pi
         )
     except pa.ArrowInvalid:
         return None
-    if table.num_rows != len(lines):
+    if table.num_rows != len(records.lines):
         return None
-    return PieceCells({name: _combined(table.column(name)) for name in names}, lines)
+    return PieceCells({name: _combined(table.column(name)) for name in names}, records)
 
 
 def _combined(column: pa.ChunkedArray) -> pa.Array:
@@ -103,8 +111,8 @@ def _sound_returns(data: Bytes, quotes: Ints) -> bool:
     return bool((outside + 1 < len(data)).all() and (data[outside + 1] == _LF).all())
 
 
-def _lines(data: Bytes, quotes: Ints, line: int) -> tuple[Ints, int]:
-    """Return the line on which each record begins, and the bytes of the longest; empty lines are none."""
+def _records(data: Bytes, quotes: Ints, line: int) -> tuple[PieceRecords, int]:
+    """Return the records, and the bytes of the longest; empty lines are none."""
     ends = np.flatnonzero(data == _LF)
     closing = np.searchsorted(quotes, ends) % 2 == 0
     numbers = np.arange(len(ends)) + line
@@ -117,8 +125,8 @@ def _lines(data: Bytes, quotes: Ints, line: int) -> tuple[Ints, int]:
         last = np.append(last, len(data))
     sizes = last - begins
     empty = (sizes == 0) | ((sizes == 1) & (data[np.minimum(begins, len(data) - 1)] == _CR))
-    record_lines: Ints = first[~empty].astype(np.int64)
-    return record_lines, int(sizes.max())
+    records = (each[~empty].astype(np.int64) for each in (first, begins, last + 1))
+    return PieceRecords(*records), int(sizes.max())
 
 
 _PIECE = 4 << 20  # bytes
@@ -131,6 +139,7 @@ class RowBatch(NamedTuple):
     columns: dict[str, pa.Array]
     where: Ints
     rows: Callable[[], Iterable[Row]]  # these rows, one by one
+    records: Callable[[], pa.Array] | None = None  # these rows as they came, where they are lines
 
 
 Slab = RowBatch | list[Row] | Refused
@@ -146,7 +155,11 @@ class ByteSource(Protocol):
 
 
 def read(
-    file: IO[bytes], name: str, container: str, limits: Limits, groups: Container[int] | None = None
+    file: IO[bytes],
+    name: str,
+    container: str,
+    limits: Limits,
+    groups: Container[int] | None = None,
 ) -> tuple[tuple[str, ...], Slabs]:
     """Return the column names, and the rows: by column where they are regular, else as they are.
 
@@ -183,6 +196,17 @@ def _parquet(batches: Iterable[parquet.PlacedBatch | Refused], names: Sequence[s
 
 def read_csv(file: ByteSource, line: int, name: str, columns: Sequence[str], longest: int) -> Slabs:
     """Yield the rows of a CSV file after its header, which has so many lines."""
+    for rows in read_pieces(file, line, name, columns, longest):
+        if isinstance(rows, RowBatch):
+            yield rows
+        else:
+            yield from batched(rows)
+
+
+def read_pieces(
+    file: ByteSource, line: int, name: str, columns: Sequence[str], longest: int
+) -> Iterator[RowBatch | Iterator[Row | Refused]]:
+    """Yield the rows of a CSV file in their order; those that are not regular must be taken one by one."""
     data = b""
     read_rows = partial(_rows_of_piece, name=name, width=len(columns), longest=longest)
     while octets := file.read(_PIECE):
@@ -191,22 +215,37 @@ def read_csv(file: ByteSource, line: int, name: str, columns: Sequence[str], lon
         regular = data[:end]
         piece = read_piece(regular, columns, line + 1, longest) if end else None
         if piece is not None:
-            yield RowBatch(piece.columns, piece.lines, partial(read_rows, regular, line))
+            yield _batch(piece, regular, partial(read_rows, regular, line))
             line += data.count(b"\n", 0, end)
             data = data[end:]
             continue
-        started = _StartedFile(data, file)
+        started = StartedFile(data, file)
         lines = csv.Lines(started, longest, line)
         rows = csv.rows(lines, name, len(columns))
-        yield from batched(_until_past_start(rows, started, lines))
+        yield _until_past_start(rows, started, lines)
         line, data = lines.number, b""
     if data:
         piece = read_piece(data, columns, line + 1, longest)
         if piece is not None:
-            yield RowBatch(piece.columns, piece.lines, partial(read_rows, data, line))
+            yield _batch(piece, data, partial(read_rows, data, line))
         else:
-            started = _StartedFile(data, file)
-            yield from batched(csv.rows(csv.Lines(started, longest, line), name, len(columns)))
+            started = StartedFile(data, file)
+            yield csv.rows(csv.Lines(started, longest, line), name, len(columns))
+
+
+def _batch(piece: PieceCells, data: bytes, rows: Callable[[], Iterable[Row]]) -> RowBatch:
+    """Return the rows of a piece of a file."""
+    return RowBatch(piece.columns, piece.records.lines, rows, partial(_cut, data, piece.records))
+
+
+def _cut(data: bytes, records: PieceRecords) -> pa.Array:
+    """Return the bytes of each record; those of records that follow each other are not copied."""
+    begins, ends = records.begins, np.minimum(records.ends, len(data))
+    if (begins[1:] != ends[:-1]).any():
+        pairs = zip(begins.tolist(), ends.tolist(), strict=True)
+        return pa.array([data[begin:end] for begin, end in pairs], pa.binary())
+    edges = np.append(begins, ends[-1:]).astype(np.int32)
+    return pa.Array.from_buffers(pa.binary(), len(begins), [None, pa.py_buffer(edges), pa.py_buffer(data)])
 
 
 def _rows_of_piece(data: bytes, line: int, name: str, width: int, longest: int) -> Iterator[Row]:
@@ -215,33 +254,39 @@ def _rows_of_piece(data: bytes, line: int, name: str, width: int, longest: int) 
         yield row
 
 
-class _StartedFile:
+class StartedFile:
     """A file whose first bytes were read already."""
 
-    def __init__(self, data: bytes, file: ByteSource) -> None:
+    def __init__(self, data: bytes, file: ByteSource, at: int = 0) -> None:
         self._data = data
-        self._at = 0
+        self.at = at
         self._file = file
+        self.lines = 0  # that were returned
 
     @property
     def is_past_start(self) -> bool:
         """Return whether everything that was read before was returned."""
-        return self._at >= len(self._data)
+        return self.at >= len(self._data)
 
     def readline(self, limit: int, /) -> bytes:
         """Return the next line, up to so many bytes."""
+        line = self._readline(limit)
+        self.lines += line.endswith(b"\n")
+        return line
+
+    def _readline(self, limit: int) -> bytes:
         if self.is_past_start:
             return self._file.readline(limit)
-        end = self._data.find(b"\n", self._at, self._at + limit) + 1 or min(self._at + limit, len(self._data))
-        line = self._data[self._at : end]
-        self._at = end
+        end = self._data.find(b"\n", self.at, self.at + limit) + 1 or min(self.at + limit, len(self._data))
+        line = self._data[self.at : end]
+        self.at = end
         if not line.endswith(b"\n") and len(line) < limit:
             line += self._file.readline(limit - len(line))
         return line
 
 
 def _until_past_start(
-    rows: Iterator[Row | Refused], started: _StartedFile, lines: csv.Lines
+    rows: Iterator[Row | Refused], started: StartedFile, lines: csv.Lines
 ) -> Iterator[Row | Refused]:
     """Yield the rows until the first bytes are used up, and no line is to be read again."""
     for row in rows:

@@ -176,9 +176,11 @@ KINDS: dict[str, Callable[[dict[str, Any] | None], ApplyProgress]] = {
 BY_FORMAT = {"log": "event-id", "xds": "event-id"}
 
 
-def progress_of(source: str, format_name: str, state: str | None, *, has_states: bool) -> ApplyProgress:
-    """Return the progress of a source of this format from the target's state."""
-    kind = BY_FORMAT.get(format_name, "stream" if has_states else "number")
+def progress_of(
+    source: str, format_name: str, state: str | None, *, has_states: bool, has_marks: bool = True
+) -> ApplyProgress:
+    """Return the progress of a source of this format from the target's state, which may have marks."""
+    kind = (BY_FORMAT.get(format_name) if has_marks else None) or ("stream" if has_states else "number")
     if state is None:
         return KINDS[kind](None)
     try:

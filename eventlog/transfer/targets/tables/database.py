@@ -69,6 +69,8 @@ class _MarkedEvent(NamedTuple):
 class SourceRecord:
     """The target's own tables: what of a source was applied."""
 
+    begun_changes = 0  # a group is applied as a whole or not at all
+
     def __init__(self, connection: Connection, dialect: Dialect, source: str) -> None:
         self._connection = connection
         self._dialect = dialect

@@ -27,7 +27,7 @@ from eventlog.transfer.targets.tables.table import Block, TableTarget
 
 _LONGEST_KEY = 250  # characters of a text in a key that no source declared
 _UNBOUNDED = frozenset(("STRING", "WSTRING", "CLOB", "NCLOB", "BYTES"))
-_STAGED = 8  # columns that a table of the session has more than its goal
+_STAGED = 6  # columns that a table of the session has more than its goal, and those of a second key
 
 
 class Definition(NamedTuple):
@@ -37,32 +37,56 @@ class Definition(NamedTuple):
     guesses: str = ""  # the columns with types that follow their values
 
 
-class Definitions:
-    """Writes the statements for tables of one target."""
+class SourceColumns:
+    """The keys and types of the source's columns, for tables that are made."""
 
-    def __init__(
-        self,
-        dialect: Dialect,
-        sql_dialect: SqlDialect,
-        tables: Tables,
-        described: SourceSchema,
-        settings: ApplySettings,
-    ) -> None:
-        self._dialect = dialect
-        self._sql_dialect = sql_dialect
+    def __init__(self, tables: Tables, described: SourceSchema, settings: ApplySettings) -> None:
         self._tables = tables
         self._described = described
         self._settings = settings
 
-    def check(self, source_table: SourceTable, names: Iterable[str], column_count: int) -> None:
-        """Raise an EventlogError if a table of so many columns cannot have further ones of these names."""
+    def key(self, source_table: SourceTable, changes: Iterable[Change]) -> tuple[str, ...]:
+        """Return the key of a table that is made: as it was chosen, else as its source has it."""
+        source = self._tables.of(*source_table)
+        key = tuple(self._settings.key_of(source_table)) or (source.key if source is not None else ())
+        key = key or tuple(self._described.key(source_table))
+        return key or next((tuple(name for name, _ in change.key) for change in changes if change.key), ())
+
+    def specs(self, source_table: SourceTable) -> Mapping[str, Spec]:
+        """Return the types of a table's columns: as the tables file has them, else as the source describes
+        them.
+        """
+        source = self._tables.of(*source_table)
+        if source is not None and source.columns:
+            return {name: spec_of(column) for name, column in source.columns.items()}
+        return self._described.columns(source_table)
+
+
+class Definitions:
+    """Writes the statements for tables of one target."""
+
+    def __init__(self, dialect: Dialect, sql_dialect: SqlDialect, columns: SourceColumns) -> None:
+        self._dialect = dialect
+        self._sql_dialect = sql_dialect
+        self._columns = columns
+
+    def check(
+        self,
+        source_table: SourceTable,
+        target: TableTarget | None,
+        names: Iterable[str],
+        changes: Iterable[Change],
+    ) -> None:
+        """Raise an EventlogError if a table cannot have further columns of these names, for these changes."""
         dialect = self._dialect
+        columns = () if target is None else target.columns
+        key = self._columns.key(source_table, changes) if target is None else target.key
         new_names = {dialect.names.same(self._dialect.fold(name)) for name in names}
         for name in names:
             dialect.names.check_column(dialect.fold(name), dialect.title)
-        room = dialect.schema.max_columns - _STAGED
-        if column_count + len(new_names) > room:
-            raise TooManyColumns(source_table[1], column_count + len(new_names), dialect.title, room)
+        room = dialect.schema.max_columns - _STAGED - len(key)
+        if len(columns) + len(new_names) > room:
+            raise TooManyColumns(source_table[1], len(columns) + len(new_names), dialect.title, room)
 
     def schema(self, name: str) -> Definition:
         """Return what makes a schema."""
@@ -74,8 +98,8 @@ class Definitions:
     def table(self, source_table: SourceTable, place: tuple[str, str], blocks: Sequence[Block]) -> Definition:
         """Return what makes the table of changes; NoKnownKey if no source describes its key."""
         changes = [change for block in blocks for change in block.changes]
-        specs = self._specs(source_table)
-        key = self._key(source_table, changes)
+        specs = self._columns.specs(source_table)
+        key = self._columns.key(source_table, changes)
         if not key:
             raise NoKnownKey(source_table[1], quote(source_table[1]))
         names = self._distinct([*specs, *key, *(name for block in blocks for name in needed_columns(block))])
@@ -100,18 +124,11 @@ class Definitions:
         self, source_table: SourceTable, target: TableTarget, name: str, changes: Sequence[Change]
     ) -> Definition:
         """Return what adds a column."""
-        specs = self._specs(source_table)
+        specs = self._columns.specs(source_table)
         type_text = self._type(name, specs, changes, keyed=False)
         column = f"{self._quoted(name)} {type_text}"
         statement = templates.statement(self._dialect, "apply_add_column", table=target.name, column=column)
         return Definition(statement, _undescribed(specs, {name: type_text}))
-
-    def _key(self, source_table: SourceTable, changes: Iterable[Change]) -> tuple[str, ...]:
-        """Return the key of a table that is made: as it was chosen, else as its source has it."""
-        source = self._tables.of(*source_table)
-        key = tuple(self._settings.key_of(source_table)) or (source.key if source is not None else ())
-        key = key or tuple(self._described.key(source_table))
-        return key or next((tuple(name for name, _ in change.key) for change in changes if change.key), ())
 
     def _distinct(self, names: Iterable[str]) -> list[str]:
         """Return the names of different columns."""
@@ -122,14 +139,6 @@ class Definitions:
 
     def _quoted(self, name: str) -> str:
         return self._dialect.quote(self._dialect.fold(name))
-
-    def _specs(self, source_table: SourceTable) -> Mapping[str, Spec]:
-        """Return the types of a table's columns: as the tables file has them, else as the source describes
-        them."""
-        source = self._tables.of(*source_table)
-        if source is not None and source.columns:
-            return {name: spec_of(column) for name, column in source.columns.items()}
-        return self._described.columns(source_table)
 
     def _type(self, name: str, specs: Mapping[str, Spec], changes: Sequence[Change], *, keyed: bool) -> str:
         spec = specs.get(name) or guessed(values_of(name, changes), self._dialect.schema.max_digits)

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from eventlog.core.change import ABSENT, Op
+from eventlog.core.change import Op
 from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import EventlogError
 from eventlog.sql.common import templates
 from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.error_causes import blames_other_transaction, blames_row
-from eventlog.sql.queries import unbound
 from eventlog.transfer.targets.tables.apply_settings import ApplySettings
+from eventlog.transfer.targets.tables.net_effect import NetEffect
 from eventlog.transfer.targets.tables.outcomes import RefusedChange, StepsResult, Tally, TooManyDeletes, unmet
-from eventlog.transfer.targets.tables.reduce import Effect, Reduced, changes_by_table, reduce
 from eventlog.transfer.targets.tables.stage import Collision, Stage
 from eventlog.transfer.targets.tables.table import (
     BlockReading,
-    KeyChange,
     RowAction,
     RowChange,
     RowKey,
@@ -186,96 +183,41 @@ class StepWriter:
         return result
 
     def _write_steps(self, steps: Iterable[Step]) -> StepsResult:
-        """Do the steps in their order, as many together as can be."""
+        """Write the net effect of steps: of all tables first the deletes, then the writes."""
         result = StepsResult()
-        batch: list[RowChange] = []
+        steps_of = defaultdict[Stage, list[Step]](list)
         for step in steps:
-            if isinstance(step, RowChange):
-                batch.append(step)
-                continue
-            self._write_batch(batch, result)
-            batch = []
-            if isinstance(step, Truncation):
-                self._run("apply_empty", {"table": unbound(step.target.name)})
-                result.add(StepsResult(Tally.of([step.change.op])))
-            else:
-                self._move(step, result)
-        self._write_batch(batch, result)
+            steps_of[self._stages[step.target]].append(step)
+        nets = {stage: self._stage(stage, table_steps) for stage, table_steps in steps_of.items()}
+        for stage, net in nets.items():
+            result.add(self._outcome(steps_of[stage], net, net.absent + stage.delete()))
+            if net.is_emptied:
+                stage.empty_table()
+        for stage in nets:
+            stage.write()
         return result
 
-    def _write_batch(self, row_changes: Sequence[RowChange], result: StepsResult) -> None:
-        """Do changes of rows: in each table first the deletes, then the writes."""
-        filled: list[Stage] = []
-        for target, table_changes in changes_by_table(row_changes).items():
-            stage = self._stages[target]
-            reduced, effects = self._stage(stage, table_changes)
-            filled.append(stage)
-            absent = reduced.absent + stage.delete([effect.deletion for effect in effects])
-            if absent:  # they are counted as deleted below
-                result.add(StepsResult(Tally(deleted=-absent, missing=absent)))
-            self._count(table_changes, reduced, result)
-        for stage in filled:
-            stage.write()
+    def _stage(self, stage: Stage, steps: Sequence[Step]) -> NetEffect:
+        """Stage the net effect of the steps of one table, which may lack some of its rows."""
+        insert = self._settings.missing_rows == "insert"
+        net = NetEffect(steps, insert=insert)
+        stage.fill(net.effects.values(), check_keys=len(steps) > 1)
+        missing = stage.missing()
+        if not net.is_settled(missing):
+            net = NetEffect(steps, set(missing), insert=insert)
+            stage.fill(net.effects.values(), check_keys=False)
+        stage.read_moved_rows()
+        return net
 
-    def _stage(self, stage: Stage, row_changes: Sequence[RowChange]) -> tuple[Reduced, list[Effect]]:
-        """Stage the effects. If some changes need a missing row, stage again without them."""
-        reduced = self._reduced(row_changes)
-        effects = list(reduced.effects.values())
-        stage.fill(effects)
-        if any(effect.requires_row for effect in effects) and (missing := stage.missing()):
-            reduced = self._reduced(row_changes, {effects[number].key for number in missing})
-            effects = list(reduced.effects.values())
-            stage.fill(effects)
-        return reduced, effects
+    def _outcome(self, steps: Iterable[Step], net: NetEffect, absent: int) -> StepsResult:
+        """Return the counts of steps; a change that moves a complete row is counted where it writes it."""
+        tally = Tally.of(step.change.op for step in steps if not _is_half_a_move(step))
+        tally += Tally(updated=-len(net.unmet), deleted=-absent, missing=absent)
+        return StepsResult(tally).add(unmet(net.unmet, self._settings))
 
-    def _reduced(self, row_changes: Sequence[RowChange], missing: Iterable[RowKey] = ()) -> Reduced:
-        return reduce(row_changes, set(missing), insert=self._settings.missing_rows == "insert")
 
-    def _count(self, row_changes: Sequence[RowChange], reduced: Reduced, result: StepsResult) -> None:
-        """Count the changes of row_changes; one that moves a complete row is counted where it is inserted."""
-        left_out = {id(row_change) for row_change in reduced.unmet}
-        applied = (
-            row_change.change.op
-            for row_change in row_changes
-            if not (row_change.action is RowAction.DELETE and row_change.change.op is Op.UPDATE)
-            and id(row_change) not in left_out
-        )
-        result.add(StepsResult(Tally.of(applied)))
-        if reduced.unmet:
-            result.add(unmet([row_change.change for row_change in reduced.unmet], self._settings))
-
-    def _move(self, step: KeyChange, result: StepsResult) -> None:
-        """Give a row another key; a row that has this key is deleted first."""
-        target = step.target
-        supplied = {place: cell for place, cell in enumerate(step.cells) if cell is not ABSENT}
-        key_before = {f"k{place}": cell for place, cell in zip(target.key, step.key_before, strict=True)}
-        after_cells = {f"c{place}": cell for place, cell in supplied.items()}
-        new_key_values = {f"k{place}": cell for place, cell in zip(target.key, step.key, strict=True)}
-        condition = " and ".join(f"{self._name(target, place)} = :k{place}" for place in target.key)
-        settings = ", ".join(f"{self._name(target, place)} = :c{place}" for place in supplied)
-        holes = {"table": unbound(target.name), "found": condition, "settings": settings}
-        if self._run("apply_exists", holes, **key_before).first() is None:
-            self._unmoved(step, result)
-            return
-        self._run("apply_forget", holes, **new_key_values)
-        self._run("apply_move", holes, **key_before, **after_cells)
-        result.add(StepsResult(Tally.of([step.change.op])))
-
-    def _unmoved(self, step: KeyChange, result: StepsResult) -> None:
-        """Handle a change of a key whose row is missing."""
-        if self._settings.missing_rows == "insert":
-            self._write_batch(
-                [RowChange(RowAction.WRITE, step.target, step.key, step.cells, step.change)], result
-            )
-        else:
-            result.add(unmet([step.change], self._settings))
-
-    def _name(self, target: TableTarget, place: int) -> str:
-        return unbound(self._dialect.quote(target.columns[place]))
-
-    def _run(self, name: str, holes: dict[str, str], **values: object) -> Any:
-        statement = templates.statement(self._dialect, name, **holes)
-        return self._connection.execute(text(statement), values)
+def _is_half_a_move(step: Step) -> bool:
+    return isinstance(step, RowChange) and step.action is RowAction.DELETE and step.change.op is Op.UPDATE
 
 
 def _as_error(fault: Blaming) -> EventlogError:

@@ -21,7 +21,12 @@ from eventlog.sql.error_causes import blames_definition
 from eventlog.sql.relation import qualified
 from eventlog.transfer.targets.tables.apply_settings import ApplySettings, SourceSchema, SourceTable
 from eventlog.transfer.targets.tables.cells import to_cell, to_column
-from eventlog.transfer.targets.tables.definitions import Definition, Definitions, needed_columns
+from eventlog.transfer.targets.tables.definitions import (
+    Definition,
+    Definitions,
+    SourceColumns,
+    needed_columns,
+)
 from eventlog.transfer.targets.tables.outcomes import (
     NoKnownKey,
     NoTable,
@@ -63,7 +68,9 @@ class TargetTables:
         self._inform = inform
         self._whole_seconds = described.whole_seconds
         self._lossy = set[SourceTable]()  # tables whose columns with fractions were reported
-        self._definitions = Definitions(dialect, connection.dialect, tables, described, settings)
+        self._definitions = Definitions(
+            dialect, connection.dialect, SourceColumns(tables, described, settings)
+        )
         self._catalogue = Catalogue(connection)
         self._home = self._catalogue.home()
         self._targets: dict[SourceTable, TableTarget | None] = {}
@@ -132,9 +139,7 @@ class TargetTables:
             try:
                 if target is None:
                     self._dialect.names.check_name(self._place(source_table)[1], self._dialect.title)
-                self._definitions.check(
-                    source_table, [*admitted, *names], 0 if target is None else len(target.columns)
-                )
+                self._definitions.check(source_table, target, [*admitted, *names], block.changes)
             except EventlogError as fault:
                 self._unfit[_shape(block)] = fault
                 continue

@@ -18,10 +18,11 @@ from eventlog.sql.common.dialect import Dialect
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
 from eventlog.sql.queries import unbound
 from eventlog.transfer.targets.tables.cells import Cells
-from eventlog.transfer.targets.tables.reduce import COUNTED, NOTHING, SILENT, Effect
-from eventlog.transfer.targets.tables.table import TableTarget
+from eventlog.transfer.targets.tables.net_effect import COUNTED, SILENT, RowEffect
+from eventlog.transfer.targets.tables.table import RowKey, TableTarget
 
 _STAGE_COLUMNS = ("n", "required", "deletion", "row_write", "missing_defaults", "mask")
+_NOTHING = "-"  # that a written row lacks; an empty text is null in Oracle, and equals nothing
 _COPY_PAUSE = 16  # batches for which a table whose rows were there already is not taken for an empty one
 
 
@@ -42,54 +43,76 @@ class Stage:
         self._dialect = dialect
         self._used = False
         self._paused_batches = 0
+        self._effects: Sequence[RowEffect] = ()
+        self._moves = False  # some staged rows are still under another key in the table
         self._masks: dict[str, dict[str | None, str]] = {}  # those of "u" and "w", with what each lacks
         self._cells = tuple(f"c{place}" for place in range(len(target.columns)))
+        self._befores = tuple(f"b{place}" for place in target.key)
         self._holes = {
             "table": target.name,
             "stage": dialect.quote(f"{dialect.statements.stage_prefix}eventlog_stage_{number}"),
             "same": " and ".join(f"t.{self._name(place)} = s.c{place}" for place in target.key),
+            "same_before": " and ".join(f"t.{self._name(place)} = s.b{place}" for place in target.key),
             "keys": ", ".join(f"s.c{place}" for place in target.key),
         }
-        columns = {f"c{place}": name for place, name in enumerate(target.columns)}
-        column_list = ", ".join(f"t.{dialect.quote(column)} as {name}" for name, column in columns.items())
+        columns = [*enumerate(self._cells), *zip(target.key, self._befores, strict=True)]
+        column_list = ", ".join(f"t.{self._name(place)} as {name}" for place, name in columns)
         connection.execute(self._statement("stage_make", columns=column_list))
 
     def begin(self) -> None:
         """A transaction of the target begins, and the stage is empty."""
         self._used = False
 
-    def fill(self, effects: Sequence[Effect]) -> None:
-        """Stage the effects; raise Collision if two of them are of one row."""
-        columns = list(zip(*(effect.cells or self._key_row(effect) for effect in effects), strict=True))
-        masks = _masks(columns, len(effects))
-        writes = [effect.write for effect in effects]
-        self._masks = {write: {} for write in ("u", "w")}
-        for write, mask in dict.fromkeys(zip(writes, masks, strict=True)):
-            if write:
-                self._masks[write][mask] = self._missing_defaults(mask)
+    def fill(self, effects: Iterable[RowEffect], *, check_keys: bool) -> None:
+        """Stage the effects; with `check_keys`, raise Collision if two of them are of one row."""
+        self._effects = list(effects)
+        cells = [effect.cells or self._key_row(effect) for effect in self._effects]
+        columns = list(zip(*cells, strict=True))
+        masks = _masks(columns, len(cells))
+        befores = [effect.before for effect in self._effects]
+        self._moves = any(befores)
+        no_key = (None,) * len(self._befores)
         stage_cells: Sequence[Sequence[Any]] = (
-            range(len(effects)),
-            [int(effect.requires_row) for effect in effects],
-            [effect.deletion for effect in effects],
-            writes,
-            [self._masks["w"][m] if write == "w" else "" for write, m in zip(writes, masks, strict=True)],
+            range(len(cells)),
+            [int(effect.is_checked) for effect in self._effects],
+            [effect.deletion for effect in self._effects],
+            [effect.write for effect in self._effects],
+            self._missing_defaults(masks, befores),
             masks,
+            *map(_supplied, columns),
+            *zip(*(before or no_key for before in befores), strict=True),
         )
-        self._load((*_STAGE_COLUMNS, *self._cells), (*stage_cells, *map(_supplied, columns)))
-        if not self._exact and self._run("stage_keys").scalar_one() < len(effects):
+        self._load((*_STAGE_COLUMNS, *self._cells, *self._befores), stage_cells)
+        if check_keys and not self._exact and self._run("stage_keys").scalar_one() < len(cells):
             raise Collision
 
-    def missing(self) -> list[int]:
-        """Return the staged effects whose row must be there and is not."""
-        return [int(row[0]) for row in self._run("stage_missing")]
+    def missing(self) -> list[RowKey]:
+        """Return the keys of staged rows that the table lacks, if that matters; lock rows that move."""
+        if self._moves:
+            self._run("stage_lock", deletion=SILENT).close()
+        if not any(effect.requires_row for effect in self._effects):
+            return []
+        return [self._effects[int(row[0])].key for row in self._run("stage_missing")]
 
-    def delete(self, deletions: Sequence[str]) -> int:
+    def read_moved_rows(self) -> None:
+        """Give staged rows that had another key what they keep of the table's rows."""
+        if self._moves:
+            places = [place for place in range(len(self._cells)) if place not in self.target.key]
+            settings = [self._setting("s", f"c{place}", self._new_or_old(place)) for place in places]
+            self._run("stage_read", {"settings": ",\n  ".join(settings)})
+
+    def delete(self) -> int:
         """Delete rows, and return how many of those that are counted were not there."""
+        deletions = [effect.deletion for effect in self._effects]
         counted = deletions.count(COUNTED)
         deleted = int(self._run("apply_delete", deletion=COUNTED).rowcount) if counted else 0
         if SILENT in deletions:
             self._run("apply_delete", deletion=SILENT)
         return counted - deleted
+
+    def empty_table(self) -> None:
+        """Delete every row of the table."""
+        self._run("apply_empty")
 
     def write(self) -> None:
         """Change the staged rows that are there, and insert those that are not."""
@@ -139,14 +162,32 @@ class Stage:
         rows = zip(*columns, strict=True)
         self._connection.execute(fill, [dict(zip(names, row, strict=True)) for row in rows])
 
-    def _key_row(self, effect: Effect) -> Cells:
-        key_cells = dict(zip(self.target.key, effect.key, strict=True))
-        return [key_cells.get(place) for place in range(len(self.target.columns))]
+    def _key_row(self, effect: RowEffect) -> Cells:
+        row: list[Any] = [None] * len(self.target.columns)
+        for place, cell in zip(self.target.key, effect.key, strict=True):
+            row[place] = cell
+        return row
 
-    def _missing_defaults(self, mask: str | None) -> str:
+    def _missing_defaults(
+        self, masks: Iterable[str | None], befores: Iterable[RowKey | None]
+    ) -> Sequence[str]:
+        """Return the columns that each written row leaves to their defaults; note what rows are written.
+
+        A row that had another key is whole once it was read.
+        """
+        writes = [effect.write for effect in self._effects]
+        whole_masks = [None if before else mask for mask, before in zip(masks, befores, strict=True)]
+        self._masks = {"u": {}, "w": {}}
+        for write, mask in dict.fromkeys(zip(writes, whole_masks, strict=True)):
+            if write:
+                self._masks[write][mask] = self._defaults(mask)
+        pairs = zip(writes, whole_masks, strict=True)
+        return [self._masks["w"][mask] if write == "w" else "" for write, mask in pairs]
+
+    def _defaults(self, mask: str | None) -> str:
         """Return the columns without a value, which take their default."""
         places = [str(place) for place in sorted(self.target.defaults) if mask and mask[place] == "0"]
-        return " ".join(places) or NOTHING
+        return " ".join(places) or _NOTHING
 
     def _settings(self, masks: Iterable[str | None]) -> str:
         """Return the assignments that give existing rows what is supplied."""
@@ -157,15 +198,20 @@ class Stage:
             supplied = {mask[place] for mask in masks_of_columns}
             if place in self.target.key or "1" not in supplied:
                 continue
-            name, new = self._name(place), f"s.c{place}"
-            if "0" in supplied:
-                is_supplied = f"s.mask is null or substr(s.mask, {place + 1}, 1) = '1'"
-                new = f"case when {is_supplied} then {new} else t.{name} end"
-            assignments.append(templates.statement(self._dialect, "apply_setting", column=name, value=new))
+            new = self._new_or_old(place) if "0" in supplied else f"s.c{place}"
+            assignments.append(self._setting("t", self._name(place), new))
         return ",\n  ".join(assignments)
 
+    def _new_or_old(self, place: int) -> str:
+        """Return what a column has afterwards: what is supplied, else what it had."""
+        is_supplied = f"s.mask is null or substr(s.mask, {place + 1}, 1) = '1'"
+        return f"case when {is_supplied} then s.c{place} else t.{self._name(place)} end"
+
+    def _setting(self, alias: str, column: str, value: str) -> str:
+        return templates.statement(self._dialect, "apply_setting", alias=alias, column=column, value=value)
+
     def _insert_written(self, missing_defaults: str) -> None:
-        left_out = set() if missing_defaults == NOTHING else set(map(int, missing_defaults.split()))
+        left_out = set() if missing_defaults == _NOTHING else set(map(int, missing_defaults.split()))
         places = [place for place in range(len(self.target.columns)) if place not in left_out]
         cells = ", ".join(f"s.c{place}" for place in places)
         self._run(

@@ -89,6 +89,13 @@ class TableTarget:
         """The places of the key's columns."""
         return tuple(self.columns.index(name) for name in self.table.key)
 
+    def key_row(self, key: RowKey) -> Cells:
+        """Return the cells of a row that has no more than its key."""
+        cells: list[Cell | Absent] = [ABSENT] * len(self.columns)
+        for place, cell in zip(self.key, key, strict=True):
+            cells[place] = cell
+        return cells
+
     @cached_property
     def places(self) -> dict[str, int]:
         return {name: place for place, name in enumerate(self.columns)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
 
 from eventlog.core.change import ABSENT, Change, Op
 from eventlog.core.errors import EventlogError, Refused
@@ -11,11 +12,44 @@ from eventlog.transactions.delivery import Delivery
 from eventlog.transfer.loop import ReadState
 from eventlog.transfer.targets.tables.apply_progress import ApplyProgress, LateChanges, progress_of
 from eventlog.transfer.targets.tables.apply_settings import ApplySettings
-from eventlog.transfer.targets.tables.database import Database, Group
+from eventlog.transfer.targets.tables.database import EarlierRefusal, Group
 from eventlog.transfer.targets.tables.outcomes import AppliedLater, Late, Reload, Tally, refuse
 
 SECONDS = 1.0  # that a transaction of the target waits for others of the source
 MOST_CHARACTERS = 16 << 20  # of the values after which it waits for no more
+
+
+class GroupRecord(Protocol):
+    """The record of a target about what it has of a source."""
+
+    @property
+    def state(self) -> str | None:
+        """The state after everything that was applied."""
+
+    @property
+    def has_refused(self) -> bool:
+        """Return whether there are refused events that are tried again."""
+
+    @property
+    def begun_changes(self) -> int:
+        """The number of changes after which the next group must end; 0 without one."""
+
+    def marked(self, marks: Sequence[str], /) -> set[str]:
+        """Return those of some marks under which something was applied."""
+
+    def refused(self, marks: Sequence[str], /) -> dict[str, EarlierRefusal]:
+        """Return what is noted of those of some marks whose events were refused and not applied since."""
+
+
+class GroupTarget(Protocol):
+    """A target that takes groups of whole transactions."""
+
+    @property
+    def record(self) -> GroupRecord:
+        """The record of what was applied."""
+
+    def apply(self, group: Group, /) -> Tally:
+        """Apply a group, once and as a whole."""
 
 
 class TableWriter:
@@ -23,25 +57,28 @@ class TableWriter:
 
     def __init__(
         self,
-        database: Database,
+        target: GroupTarget,
         source: str,
         format_name: str,
         settings: ApplySettings,
         refused: Callable[[Refused], None],
         *,
         has_states: bool = False,
+        has_marks: bool = True,
+        seconds: float = SECONDS,
     ) -> None:
         self.tally = Tally()
         self._pending_changes: list[Change] = []  # of whole deliveries, for the next group
         self._noted = 0  # refused changes that the tables' state passes over
         self._starts_round = True  # the next group is the first of a round of the source
         self._has_states = has_states
-        self._database = database
+        self._target = target
+        self._seconds = seconds
         self._settings = settings
         self._refused = refused
         self._clock = time.monotonic
         self._progress: ApplyProgress = progress_of(
-            source, format_name, database.record.state, has_states=has_states
+            source, format_name, target.record.state, has_states=has_states, has_marks=has_marks
         )
         self._late_changes = LateChanges() if self._progress.may_be_late else None
 
@@ -51,7 +88,7 @@ class TableWriter:
 
         Where events were refused, the source is read from its beginning, so that they are tried again.
         """
-        return None if self._database.record.has_refused else self._progress.read
+        return None if self._target.record.has_refused else self._progress.read
 
     def write(self, deliveries: Iterable[Delivery], read_state: ReadState) -> None:
         """Make rows of the deliveries; `tally` counts what became of their changes."""
@@ -60,8 +97,8 @@ class TableWriter:
             self._end_group(self._progress.state(read_state()))
         state = self._progress.state(read_state())
         noted = self.tally.refused > self._noted  # refused changes are in the state, too
-        is_further = self._has_states and state != self._database.record.state
-        if self._pending_changes or noted or is_further:
+        is_further = self._has_states and state != self._target.record.state
+        if self._pending_changes or noted or is_further or self._target.record.begun_changes:
             self._end_group(state)
         self._progress.check_end()
 
@@ -81,7 +118,7 @@ class TableWriter:
     def _end_group(self, state: str) -> None:
         """Apply the held changes, with the state after them."""
         group = self._group(self._pending_changes, state)
-        self.tally += self._database.apply(group._replace(starts_round=self._starts_round))
+        self.tally += self._target.apply(group._replace(starts_round=self._starts_round))
         self._pending_changes, self._noted, self._starts_round = [], self.tally.refused, False
 
     def _admitted(self, delivery: Delivery) -> Sequence[Change]:
@@ -109,8 +146,10 @@ class TableWriter:
         return [change for change in new if change.op is not Op.SNAPSHOT]
 
     def _is_full(self, characters: int, begun: float) -> bool:
+        if begun_changes := self._target.record.begun_changes:
+            return len(self._pending_changes) >= begun_changes
         enough = len(self._pending_changes) >= self._settings.group or characters >= MOST_CHARACTERS
-        return enough or self._clock() - begun >= SECONDS
+        return enough or self._clock() - begun >= self._seconds
 
     def _refuse(self, changes: Sequence[Change], fault: EventlogError) -> None:
         self.tally += Tally(refused=len(changes))
@@ -131,7 +170,7 @@ class TableWriter:
                 return Group(changes, state)
             skipped += mark in change_by_mark
             change_by_mark.setdefault(mark, change)
-        record = self._database.record
+        record = self._target.record
         for mark in record.marked(list(change_by_mark)) if change_by_mark else ():
             del change_by_mark[mark]
             skipped += 1

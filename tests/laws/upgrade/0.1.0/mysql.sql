@@ -107,6 +107,25 @@ create table if not exists `eventlog_failed` (
   constraint `eventlog_failed_key` primary key (record_id)
 ) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin
 /
+create table if not exists `eventlog_answer` (
+  batch bigint not null, -- that had the documents; below 0: people redrove or skipped what had failed
+  part integer not null, -- of what was answered to them, equal answers once
+  answer varchar(9) not null, -- success, warning, retry, error, fatal, or refused
+  words longtext,
+  answered_at datetime(6) not null,
+  constraint `eventlog_answer_key` primary key (batch, part)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin
+/
+create table if not exists `eventlog_try` (
+  record_id bigint not null,
+  try_number integer not null, -- of the row, from 1; a first success is none
+  event_id text, -- null: no event could be made of the row
+  batch bigint not null,
+  part integer not null,
+  constraint `eventlog_try_key` primary key (record_id, try_number),
+  constraint `eventlog_try_way` unique (batch, part, record_id)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin
+/
 create table if not exists `eventlog_sent` (
   record_id bigint not null, -- the highest that went out
   constraint `eventlog_sent_key` primary key (record_id)
@@ -124,8 +143,7 @@ create table if not exists `eventlog_notice` (
   notice_id bigint not null auto_increment,
   noticed_at datetime(6) not null default (utc_timestamp(6)),
   username text not null default (left(user(), char_length(user()) - locate('@', reverse(user())))),
-  -- audit, capture off, compare, gap, gap closed, pass, pause, publish, purge, redrive, resume, resync, skip,
-  -- or try
+  -- what happened: `eventlog history` shows each kind
   kind text not null,
   table_name text, -- of the only table
   table_key longtext, -- of the only object
@@ -278,6 +296,25 @@ create table if not exists `compared_failed` (
   constraint `compared_failed_key` primary key (record_id)
 ) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin
 /
+create table if not exists `compared_answer` (
+  batch bigint not null, -- that had the documents; below 0: people redrove or skipped what had failed
+  part integer not null, -- of what was answered to them, equal answers once
+  answer varchar(9) not null, -- success, warning, retry, error, fatal, or refused
+  words longtext,
+  answered_at datetime(6) not null,
+  constraint `compared_answer_key` primary key (batch, part)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin
+/
+create table if not exists `compared_try` (
+  record_id bigint not null,
+  try_number integer not null, -- of the row, from 1; a first success is none
+  event_id text, -- null: no event could be made of the row
+  batch bigint not null,
+  part integer not null,
+  constraint `compared_try_key` primary key (record_id, try_number),
+  constraint `compared_try_way` unique (batch, part, record_id)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin
+/
 create table if not exists `compared_sent` (
   record_id bigint not null, -- the highest that went out
   constraint `compared_sent_key` primary key (record_id)
@@ -295,8 +332,7 @@ create table if not exists `compared_notice` (
   notice_id bigint not null auto_increment,
   noticed_at datetime(6) not null default (utc_timestamp(6)),
   username text not null default (left(user(), char_length(user()) - locate('@', reverse(user())))),
-  -- audit, capture off, compare, gap, gap closed, pass, pause, publish, purge, redrive, resume, resync, skip,
-  -- or try
+  -- what happened: `eventlog history` shows each kind
   kind text not null,
   table_name text, -- of the only table
   table_key longtext, -- of the only object
@@ -449,6 +485,25 @@ create table if not exists `slotted_failed` (
   constraint `slotted_failed_key` primary key (record_id)
 ) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin
 /
+create table if not exists `slotted_answer` (
+  batch bigint not null, -- that had the documents; below 0: people redrove or skipped what had failed
+  part integer not null, -- of what was answered to them, equal answers once
+  answer varchar(9) not null, -- success, warning, retry, error, fatal, or refused
+  words longtext,
+  answered_at datetime(6) not null,
+  constraint `slotted_answer_key` primary key (batch, part)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin
+/
+create table if not exists `slotted_try` (
+  record_id bigint not null,
+  try_number integer not null, -- of the row, from 1; a first success is none
+  event_id text, -- null: no event could be made of the row
+  batch bigint not null,
+  part integer not null,
+  constraint `slotted_try_key` primary key (record_id, try_number),
+  constraint `slotted_try_way` unique (batch, part, record_id)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin
+/
 create table if not exists `slotted_sent` (
   record_id bigint not null, -- the highest that went out
   constraint `slotted_sent_key` primary key (record_id)
@@ -466,8 +521,7 @@ create table if not exists `slotted_notice` (
   notice_id bigint not null auto_increment,
   noticed_at datetime(6) not null default (utc_timestamp(6)),
   username text not null default (left(user(), char_length(user()) - locate('@', reverse(user())))),
-  -- audit, capture off, compare, gap, gap closed, pass, pause, publish, purge, redrive, resume, resync, skip,
-  -- or try
+  -- what happened: `eventlog history` shows each kind
   kind text not null,
   table_name text, -- of the only table
   table_key longtext, -- of the only object
@@ -1567,6 +1621,16 @@ insert into `eventlog_applied_ddl` (`source`, `made_at`, `statement`) values ('q
   constraint `pond_key` primary key (`id`)
 ) character set utf8mb4 collate utf8mb4_0900_bin')
 /
+insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (2, 1, 'warning', 'taken, but', timestamp '2026-11-29 11:22:21.518790')
+/
+insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (4, 1, 'error', 'no eventlog:16', timestamp '2026-11-29 11:22:22.132570')
+/
+insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (5, 1, 'fatal', 'the receiver shuts down', timestamp '2026-11-29 11:22:22.866696')
+/
+insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (6, 1, 'retry', 'the receiver answered retry', timestamp '2026-11-29 11:22:23.386693')
+/
+insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (8, 1, 'error', 'no eventlog:20', timestamp '2026-11-29 11:22:24.120542')
+/
 insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (1, 1, 1, 14, timestamp '2026-11-29 11:22:20.945753', timestamp '2026-11-29 11:22:21.008498', '[["1-2",[["eventlog:1-2:17f8af97",[1,2],1000,"XtAowBnNlnA"]]],["3-4",[["eventlog:3-4:5cc3ec01",[3,4],1000,"TyovxN7itWI"]]],["5-6",[["eventlog:5-6:e96f71a6",[5,6],1000,"YD6U5UYvks4"]]],["7-8",[["eventlog:7-8:294a6563",[7,8],1000,"KYL8z6isA7Y"]]],["9-10",[["eventlog:9-10:69c37d73",[9,10],1000,"SvuTRxuLSHw"]]],["11-12",[["eventlog:11-12:97083d1d",[11,12],1000,"Kt8I+srwNnk"]]],["13-14",[["eventlog:13-14:858d37b5",[13,14],1000,"b2FsC91YVhY"]]]]')
 /
 insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (2, 2, 15, 15, timestamp '2026-11-29 11:22:21.482332', timestamp '2026-11-29 11:22:21.518790', '[["15-15",[["eventlog:15",[15],1000,"sCiz6v90O4Q"]]]]')
@@ -1578,8 +1642,6 @@ insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remember
 insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (5, 4, 17, 17, timestamp '2026-11-29 11:22:22.795589', timestamp '2026-11-29 11:22:22.866696', '[["17-17",[["eventlog:17",[17],1000,"4LiopBZ4klk"]]]]')
 /
 insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (6, 5, 18, 18, timestamp '2026-11-29 11:22:23.355361', timestamp '2026-11-29 11:22:23.386693', '[["18-18",[["eventlog:18",[18],1000,"jVTNa5CdNvY"]]]]')
-/
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (7, 5, 18, 18, timestamp '2026-11-29 11:22:23.386889', timestamp '2026-11-29 11:22:23.386991', '[["tries",[["RETRY","the receiver answered retry",[["eventlog:18",1,[18]]]]]]]')
 /
 insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (8, 6, 20, 20, timestamp '2026-11-29 11:22:24.083527', timestamp '2026-11-29 11:22:24.120542', '[["20-20",[["eventlog:20",[20],1000,"fr3dEREVzmE"]]]]')
 /
@@ -1622,6 +1684,16 @@ insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_ta
 insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'usr', 'database_of_the_fixture', 'usr', 'usr', null, null, '{"insert": 1, "update": 2}', timestamp '2026-11-29 11:22:18.978578', 'eventlog')
 /
 insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'usr_phone', 'database_of_the_fixture', 'usr', null, null, null, '["n"]', timestamp '2026-11-29 11:22:18.978731', 'eventlog')
+/
+insert into `eventlog_try` (`record_id`, `try_number`, `event_id`, `batch`, `part`) values (15, 1, 'eventlog:15', 2, 1)
+/
+insert into `eventlog_try` (`record_id`, `try_number`, `event_id`, `batch`, `part`) values (16, 1, 'eventlog:16', 4, 1)
+/
+insert into `eventlog_try` (`record_id`, `try_number`, `event_id`, `batch`, `part`) values (17, 1, 'eventlog:17', 5, 1)
+/
+insert into `eventlog_try` (`record_id`, `try_number`, `event_id`, `batch`, `part`) values (18, 1, 'eventlog:18', 6, 1)
+/
+insert into `eventlog_try` (`record_id`, `try_number`, `event_id`, `batch`, `part`) values (20, 1, 'eventlog:20', 8, 1)
 /
 insert into `eventlog_version` (`version_num`) values ('0001')
 /

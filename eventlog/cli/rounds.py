@@ -1,0 +1,86 @@
+"""eventlog rounds: which versions of a lake's tables belong together."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from eventlog.cli.options import SettingsCommand, settings_options
+from eventlog.cli.terminal import print_sentence, show
+from eventlog.core import settings
+from eventlog.core.errors import Misuse
+from eventlog.core.extras import extra
+from eventlog.transfer.targets.lake.lake_settings import LakeAccess, read_place
+
+if TYPE_CHECKING:
+    from eventlog.transfer.targets.lake.delta_table import DeltaPlace
+    from eventlog.transfer.targets.lake.rounds import Round
+
+
+@click.command(cls=SettingsCommand)
+@click.argument("lake", metavar="delta:PLACE")
+@click.option("--source", required=True, help="the source, by the name that apply gave it")
+@click.option("--round", "number", type=click.IntRange(1), help="one round  [default: the last that is done]")
+@click.option(
+    "--against",
+    metavar="WHERE",
+    help="compare each table with its source: a database, as a SQLAlchemy URL, or another delta:PLACE",
+)
+@click.option("--record", is_flag=True, help="leave the receipt of each table in its properties")
+@click.option("--json", "as_json", is_flag=True, help="as one JSON object")
+@settings_options([("a lake", LakeAccess)])
+def rounds(
+    lake: str,
+    source: str,
+    number: int | None,
+    against: str | None,
+    record: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Show a round that apply has done in a lake, and the version of each table after it.
+
+    These versions together are the tables after whole transactions of the source. With --against each table
+    gets a receipt: the number of its rows, a digest of them, and the keys of those that differ from the
+    source. The source must not change meanwhile. The exit code is 1 if rows differ, or without such a round.
+    """
+    access, place = settings.build(LakeAccess, options), read_place(lake)
+    with extra("lake", "a lake"):
+        from eventlog.transfer.targets.lake.delta_table import DeltaPlace
+    from eventlog.transfer.targets.lake.rounds import done_rounds
+
+    if record and against is None:
+        raise Misuse("--record leaves the receipts that --against makes")
+    tables = DeltaPlace(place, access.store_options)
+    done = {each.number: each for each in done_rounds(tables, source)}
+    this = done.get(number or max(done, default=0))
+    if this is None:
+        named = f"round {number}" if number else "round"
+        print_sentence(f"{lake} has no {named} of the source {source!r} that is done")
+        sys.exit(1)
+    if against is not None:
+        _show_receipts(tables, this, against, record=record, as_json=as_json)
+    elif as_json:
+        show(json.dumps({"round": this.number, "changes": this.changes, "tables": dict(this.versions)}))
+    else:
+        show(f"round {this.number}")
+        for table, version in sorted(this.versions.items()):
+            show(f"  {table}  version {version}")
+
+
+def _show_receipts(tables: DeltaPlace, this: Round, against: str, *, record: bool, as_json: bool) -> None:
+    from eventlog.cli.lake_receipt import receipts
+
+    all_receipts = list(receipts(tables, this, against))
+    if as_json:
+        show(json.dumps({"round": this.number, "receipts": [each._asdict() for each in all_receipts]}))
+    else:
+        show(f"round {this.number}", *(f"  {each}" for each in all_receipts))
+    for each in all_receipts if record else ():
+        if (snapshot := tables.open(each.name)) is not None:
+            snapshot.note("eventlog.receipt", json.dumps({"round": this.number, **each._asdict()}))
+    if any(each.differing for each in all_receipts):
+        sys.exit(1)

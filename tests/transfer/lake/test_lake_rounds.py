@@ -1,0 +1,237 @@
+"""A round is in each table exactly once, despite other writers, and whatever the source gives again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, Transaction
+from deltalake.exceptions import CommitFailedError
+
+from eventlog.core.change import Change, Op
+from eventlog.transfer.targets.lake import rounds
+from eventlog.transfer.targets.lake.delta_table import AnotherCommit, LakeFailed
+from eventlog.transfer.targets.lake.rounds import NoEnd
+from eventlog.transfer.targets.tables.outcomes import OtherApply
+from tests.kit.lake import Killed, at_each_commit
+from tests.transfer.lake.growing import JACK, JANE, GrowingInput
+from tests.transfer.targets.model import changed
+
+pytestmark = pytest.mark.quick
+
+JOHN = changed(Op.UPDATE, 1, fname="John")
+DEPT = JANE._replace(table="other")
+
+
+def on_commit(number: int, work: Callable[[], object], *, after: bool = False) -> Callable[[bool], None]:
+    """Return a step that does some work before or after one commit."""
+    commits = number
+
+    def step(is_after: bool) -> None:
+        nonlocal commits
+        commits -= is_after is after
+        if commits == 0 and is_after is after:
+            commits = -1
+            work()
+
+    return step
+
+
+def kill() -> None:
+    raise Killed
+
+
+def killed(log: GrowingInput, monkeypatch: pytest.MonkeyPatch, number: int, *changes: Change) -> None:
+    """Apply changes in a run that dies after one of its commits."""
+    with pytest.raises(Killed), at_each_commit(monkeypatch, on_commit(number, kill, after=True)):
+        log.apply(*changes)
+
+
+def table_of(log: GrowingInput, name: str = "usr") -> deltalake.DeltaTable:
+    return deltalake.DeltaTable(str(log.lake / name))
+
+
+def test_rows_number_and_position_are_one_commit(log: GrowingInput) -> None:
+    log.apply(JACK)
+    log.apply(JOHN)
+    table = table_of(log)
+    last, *_ = table.history(1)
+    assert (last["version"], last["eventlog.round"]) == (2, "2")
+    assert '"changes": 2' in last["eventlog.position"]
+    assert table.transaction_version("eventlog:changes") == 2
+
+
+def test_a_round_that_was_begun_is_ended_whatever_the_group_is_now(
+    log: GrowingInput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed(log, monkeypatch, 2, JACK, JANE, DEPT)  # one of two tables has it
+    log.apply(JOHN, group=1)
+    assert log.rows() == [(1, "John", "Frost", 1), (2, "Jane", "Doe", 2)]
+    assert log.rows("other") == [(2, "Jane", "Doe", 2)]
+    assert log.rounds("round, changes", "begun") == [(1, 3), (1, 3), (2, 1)]
+    assert log.rounds("round, table_name, version") == [
+        (1, "other", 1),
+        (1, "usr", 1),
+        (2, "other", 1),
+        (2, "usr", 2),
+    ]
+
+
+@pytest.mark.parametrize("others", [[JANE, DEPT, JACK], [JACK], []])
+def test_a_source_that_gives_something_else_ends_the_run(
+    log: GrowingInput, monkeypatch: pytest.MonkeyPatch, others: list[Change]
+) -> None:
+    killed(log, monkeypatch, 2, JACK, JANE, DEPT)
+    log.exchange(*others)
+    with pytest.raises(NoEnd, match=r"round 1 of the source 'changes' was begun with 3 changes.* usr has"):
+        log.apply()
+    assert log.rounds("round") == []
+
+
+def test_a_round_that_no_table_has_begins_anew(log: GrowingInput, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed(log, monkeypatch, 1, JACK, JANE)
+    log.exchange(JANE)
+    log.apply()
+    assert log.rows() == [(2, "Jane", "Doe", 2)]
+    assert log.rounds("round, changes", "begun") == [(1, 2), (1, 1)]
+
+
+def test_a_compaction_that_comes_between_is_read_again(
+    log: GrowingInput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.apply(JACK)
+    log.apply(JANE)
+    compact = on_commit(2, lambda: table_of(log).optimize.compact())
+    with at_each_commit(monkeypatch, compact):
+        log.apply(JOHN)
+    assert log.rows() == [(1, "John", "Frost", 1), (2, "Jane", "Doe", 2)]
+    assert log.versions() == [1, 2, 4]
+
+
+def test_a_row_of_others_that_comes_between_is_seen(
+    log: GrowingInput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.apply(JANE)
+    row = pa.table([[1], ["Jo"], ["Poe"], [7]], schema=pa.schema(table_of(log).schema().to_arrow()))
+    add = on_commit(2, lambda: deltalake.write_deltalake(str(log.lake / "usr"), row, mode="append"))
+    with at_each_commit(monkeypatch, add):
+        applied = log.apply(JOHN, changed(Op.UPDATE, 2, n=3))
+    assert applied.tally.updated == 2
+    assert log.rows() == [(1, "John", "Poe", 7), (2, "Jane", "Doe", 3)]
+
+
+def test_a_table_that_others_never_leave_alone_ends_the_run_and_resumes(
+    log: GrowingInput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventlog.transfer.targets.lake.lake_writer.PAUSES", (0.0,) * 5)
+    log.apply(JACK)
+    commits = 0
+
+    def step(is_after: bool) -> None:
+        nonlocal commits
+        commits += not is_after
+        if commits > 1 and not is_after:
+            table_of(log).alter.set_table_properties(
+                {"delta.logRetentionDuration": f"interval {commits} days"}
+            )
+
+    with pytest.raises(AnotherCommit), at_each_commit(monkeypatch, step):
+        log.apply(JOHN)
+    assert commits == 1 + 6
+    log.apply()
+    assert log.rows() == [(1, "John", "Frost", 1)]
+
+
+def test_another_apply_of_the_source_is_refused_by_name(
+    log: GrowingInput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both runs have read the same rounds, and one of them is faster."""
+    log.apply(JACK)
+    for number in (1, 2, 3):
+        other = on_commit(number, lambda: log.apply())
+        change = changed(Op.UPDATE, 1, n=number)
+        with (
+            pytest.raises(OtherApply, match="another apply of the source 'changes'"),
+            at_each_commit(monkeypatch, other),
+        ):
+            log.apply(change)
+        assert log.rows() == [(1, "Jack", "Frost", number)]
+    assert log.versions() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_commit_whose_reply_was_lost_is_our_own(
+    log: GrowingInput, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def lose() -> None:
+        raise CommitFailedError("the store has it, and its reply was lost")
+
+    log.apply(JACK)
+    with at_each_commit(monkeypatch, on_commit(number, lose, after=True)):
+        applied = log.apply(JOHN)
+    assert (applied.tally.updated, log.rows(), log.versions()) == (1, [(1, "John", "Frost", 1)], [1, 2])
+
+
+def test_a_number_that_is_there_already_is_refused(log: GrowingInput) -> None:
+    """The library itself takes it twice."""
+    log.apply(JACK)
+    table = table_of(log)
+    rows = table.to_pyarrow_table()
+    properties = CommitProperties(app_transactions=[Transaction("eventlog:changes", 2)])
+    deltalake.write_deltalake(table, rows, mode="overwrite", commit_properties=properties)
+    with pytest.raises(OtherApply):
+        log.apply(JOHN)
+    assert log.rows() == [(1, "Jack", "Frost", 1)]
+
+
+def test_a_version_can_be_read_after_its_table_was_tidied(log: GrowingInput) -> None:
+    """A table without changes has a newer version by then, because a vacuum took the files of the former."""
+    for change in (JACK, DEPT, changed(Op.INSERT, 3)._replace(table="other")):
+        log.apply(change)
+    table = table_of(log, "other")
+    table.optimize.compact()
+    table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    log.apply(JOHN)
+    versions = dict(log.rounds("table_name, version"))
+    assert versions == {"usr": 2, "other": 5}
+    assert len(log.rows("other", "idu", versions["other"])) == 2
+
+
+def test_two_sources_have_rounds_of_their_own(log: GrowingInput) -> None:
+    log.apply(JACK, source="a")
+    log.apply(source="b")
+    log.apply(JOHN, source="a")
+    assert sorted(log.rounds("source, round")) == [("a", 1), ("a", 2), ("b", 1)]
+    assert table_of(log).transaction_version("eventlog:a") == 2
+
+
+def test_the_table_of_rounds_is_bounded(log: GrowingInput, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "MIN_ROUNDS", 5)
+    monkeypatch.setattr(rounds, "_REWRITTEN", 4)
+    log.apply(JACK, source="b")
+    for n in range(12):
+        log.apply(changed(Op.UPDATE, 1, n=n), source="a")
+    numbers = {number for source, number in log.rounds("source, round") if source == "a"}
+    assert numbers >= {8, 9, 10, 11, 12}
+    assert len(numbers) <= 5 + 4
+    assert ("b", 1) in log.rounds("source, round")
+    assert len(table_of(log, "eventlog_rounds").file_uris()) <= 4
+
+
+def test_a_store_that_fails_is_one_sentence_and_the_run_resumes(log: GrowingInput, tmp_path: Path) -> None:
+    log.apply(JACK)
+    data = log.lake / "usr" / "_delta_log"
+    away = tmp_path / "away"
+    data.rename(away)
+    data.write_text("")  # no folder any more
+    with pytest.raises(LakeFailed) as failed:
+        log.apply(JOHN)
+    assert str(failed.value).startswith("the table usr of the lake: ")
+    assert "\n" not in str(failed.value)
+    data.unlink()
+    away.rename(data)
+    log.apply()
+    assert log.rows() == [(1, "John", "Frost", 1)]

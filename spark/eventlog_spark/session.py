@@ -119,6 +119,9 @@ def start(master: str, conf: Mapping[str, str]) -> Any:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "2g",
+            # the JVM's ports for results are of the whole machine: who asks there by mistake ends the job
+            "spark.python.unix.domain.socket.enabled": "true",
+            "spark.python.unix.domain.socket.dir": str(scratch()),
             "spark.driver.extraJavaOptions": f"{_JIT} -Dlog4j2.configurationFile={logging.as_uri()}",
             "spark.executorEnv.PYTHONPATH": os.pathsep.join(_sources()),
             "spark.python.daemon.module": "eventlog_spark.worker_daemon",

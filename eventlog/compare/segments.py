@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 from sqlalchemy import text
@@ -27,13 +27,35 @@ from eventlog.sql.readable import ReadableTable
 _WIDTH = 64  # numbers of a segment at least
 MAX_SEGMENTS = 1 << 18  # segments of a table
 FEW = 4  # if more than a fourth of the segments differ, all rows are read
-_LEVELS, _PARTS = 2, 8  # how often a segment that differs is divided, and by how much
+_LEVELS, _PARTS = 2, 8  # how often a segment of a database that differs is divided, and by how much
 _ALL = "1 = 1"
 _RANGES = 100  # in one query
 _LARGEST = 1 << 63  # the first number that no database counts with
 _HALF = 1 << 64
 NO_KEY = -1  # the segment of rows whose key is null
-_END, _NULL = "',|'", "',;'"  # the end of a value, and a null; no escaped text contains one
+ESCAPED, END, NULL = ",.", ",|", ",;"  # a comma, the end of a value, and a null
+DIGEST = "digest"  # sums of SHA-256, which others than the database make, too
+
+
+class SummedSide(Protocol):
+    """A table that is compared by sums of its segments."""
+
+    @property
+    def summing(self) -> object:
+        """What makes the sums, the same for two sides whose sums can be compared; None if nothing does."""
+
+    @property
+    def levels(self) -> int:
+        """How often a segment that differs is worth being divided."""
+
+    def bounds(self) -> tuple[int, int] | None:
+        """Return the lowest and the highest number that a key begins with, None if there is no row."""
+
+    def sums(self, segments: Segments, part: Part | None = None, /) -> set[SegmentSum]:
+        """Return the sums of each segment that has rows, of all or of those in a part of the table."""
+
+    def rows(self, part: Part | None = None, /) -> Iterator[pa.RecordBatch]:
+        """Yield all rows, or those in a part of the table."""
 
 
 class TableSide(NamedTuple):
@@ -43,6 +65,19 @@ class TableSide(NamedTuple):
     table: Table
     readable: ReadableTable
     catalogue_table: Table
+    is_digested: bool = False  # the other side is no table of this product
+
+    @property
+    def summing(self) -> object:
+        """What makes the sums; None if the database or the key does not allow them."""
+        if not self.dialect.values.escaped or not by_number(self):
+            return None
+        return DIGEST if self.is_digested else self.dialect
+
+    @property
+    def levels(self) -> int:
+        """How often a segment that differs is divided."""
+        return _LEVELS
 
     @property
     def dialect(self) -> Dialect:
@@ -54,9 +89,14 @@ class TableSide(NamedTuple):
         """Return the first column of the key in a query."""
         return f"t.{self.dialect.quote(self.readable.table.key_columns[0].name)}"
 
-    def rows(self, where: str = "") -> Iterator[pa.RecordBatch]:
-        """Yield the rows that satisfy a condition."""
-        return read_table(self.connection, self.table, self.readable, where)
+    def rows(self, part: Part | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield all rows, or those in a part of the table."""
+        for condition in _conditions(self, part):
+            yield from read_table(self.connection, self.table, self.readable, condition)
+
+    def sums(self, segments: Segments, part: Part | None = None) -> set[SegmentSum]:
+        """Return the sums of each segment that has rows, of all or of those in a part of the table."""
+        return set().union(*(segments.sums(self, condition) for condition in _conditions(self, part)))
 
     def bounds(self) -> tuple[int, int] | None:
         """Return the lowest and the highest number that a key begins with, None if there is no row."""
@@ -103,7 +143,15 @@ class Segments(NamedTuple):
         distance = f"({state.first} - cast({self.start} as {dialect.values.integer}))"
         segment = dialect.values.quotient.format(column=distance, by=self.width)
         row_text = text_of_row(readable, dialect, self.salt)
-        return sums(state.connection, readable.source, row_text, where, segment, readable.functions)
+        return sums(
+            state.connection,
+            readable.source,
+            row_text,
+            where,
+            segment,
+            readable.functions,
+            is_digested=state.is_digested,
+        )
 
     def conditions(self, state: TableSide, differing: Iterable[int]) -> Iterator[str]:
         """Yield conditions that the rows of these segments satisfy, each row one of them."""
@@ -116,14 +164,32 @@ class Segments(NamedTuple):
             yield " or ".join(ranges[at : at + _RANGES])
 
 
+class Part(NamedTuple):
+    """Some segments of a table."""
+
+    segments: Segments
+    numbers: set[int]
+
+
+def _conditions(state: TableSide, part: Part | None) -> Iterable[str]:
+    return (_ALL,) if part is None else part.segments.conditions(state, part.numbers)
+
+
 def sums(
-    connection: Connection, source: str, row_text: str, where: str, segment: str = "0", functions: str = ""
+    connection: Connection,
+    source: str,
+    row_text: str,
+    where: str,
+    segment: str = "0",
+    functions: str = "",
+    *,
+    is_digested: bool = False,
 ) -> set[SegmentSum]:
     """Return the sums of each segment of a table `t`, by the text of each row that satisfies a condition."""
     dialect = dialect_of(connection)
     *settings, statement = templates.statements(
         dialect,
-        "compare_segments",
+        "compare_digests" if is_digested else "compare_segments",
         {
             "functions": unbound(functions),
             "segment": unbound(segment),
@@ -142,20 +208,19 @@ def sums(
 
 
 def differing_rows(
-    old_side: TableSide, new_side: TableSide
+    old_side: SummedSide, new_side: SummedSide
 ) -> tuple[Iterator[pa.RecordBatch], Iterator[pa.RecordBatch]]:
     """Return the rows of both sides that can differ: all of them if segments do not help."""
     segments = _segments(old_side, new_side)
     if segments is None:
         return old_side.rows(), new_side.rows()
-    before, after = (segments.sums(side, _ALL) for side in (old_side, new_side))
-    differing = differing_segments(before, after)
-    if len(differing) * FEW > max(len(before), len(after)):
+    before, after = (side.sums(segments) for side in (old_side, new_side))
+    part = Part(segments, differing_segments(before, after))
+    if len(part.numbers) * FEW > max(len(before), len(after)):
         return old_side.rows(), new_side.rows()
-    for _ in range(_LEVELS):
-        differing, segments = _divided(segments, differing, old_side, new_side)
-    old_rows, new_rows = (_rows_of(segments, side, differing) for side in (old_side, new_side))
-    return old_rows, new_rows
+    for _ in range(min(old_side.levels, new_side.levels)):
+        part = _divided(part, old_side, new_side)
+    return old_side.rows(part), new_side.rows(part)
 
 
 def differing_segments(before: set[SegmentSum], after: set[SegmentSum]) -> set[int]:
@@ -164,28 +229,16 @@ def differing_segments(before: set[SegmentSum], after: set[SegmentSum]) -> set[i
     return {part.segment for part in (before ^ after) | without_hash}
 
 
-def _divided(
-    segments: Segments, differing: set[int], old_side: TableSide, new_side: TableSide
-) -> tuple[set[int], Segments]:
-    """Return which parts of segments differ, and these parts as segments."""
-    parts = segments._replace(width=max(1, segments.width // _PARTS))
-    before, after = (
-        set().union(*(parts.sums(side, where) for where in segments.conditions(side, differing)))
-        for side in (old_side, new_side)
-    )
-    return differing_segments(before, after), parts
+def _divided(part: Part, old_side: SummedSide, new_side: SummedSide) -> Part:
+    """Return the parts of segments that differ."""
+    segments = part.segments._replace(width=max(1, part.segments.width // _PARTS))
+    before, after = (side.sums(segments, part) for side in (old_side, new_side))
+    return Part(segments, differing_segments(before, after))
 
 
-def _rows_of(segments: Segments, state: TableSide, differing: Iterable[int]) -> Iterator[pa.RecordBatch]:
-    for condition in segments.conditions(state, differing):
-        yield from state.rows(condition)
-
-
-def _segments(old_side: TableSide, new_side: TableSide) -> Segments | None:
+def _segments(old_side: SummedSide, new_side: SummedSide) -> Segments | None:
     """Return the segments of two tables; None if one is empty, or if databases or keys do not allow them."""
-    if old_side.dialect is not new_side.dialect or not old_side.dialect.values.escaped:
-        return None
-    if not all(by_number(state) for state in (old_side, new_side)):
+    if old_side.summing is None or old_side.summing is not new_side.summing:
         return None
     before, after = old_side.bounds(), new_side.bounds()
     if before is None or after is None:
@@ -220,7 +273,8 @@ def _part(dialect: Dialect, column: Column, value: str) -> str:
     """Return the text of one value; null makes the whole part null."""
     expressions = dialect.values.expressions
     escaped = value if expressions.of(column.type).plain else dialect.values.escaped.format(x=value)
-    return f"coalesce({expressions.wrapped.format(parts=expressions.joined.join((escaped, _END)))}, {_NULL})"
+    ended = expressions.joined.join((escaped, literal(END)))
+    return f"coalesce({expressions.wrapped.format(parts=ended)}, {literal(NULL)})"
 
 
 def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:

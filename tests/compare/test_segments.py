@@ -12,6 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.compare.segments import (
+    Part,
     Segments,
     SegmentSum,
     TableSide,
@@ -127,9 +128,11 @@ def test_each_row_of_segments_that_differ_is_in_one_condition(engine: Engine) ->
         side = _state(moment.connection, "old_t")
         segments = Segments(-8, 4, "salt")
         for differing in ({0, 4, 5, 6, 11}, set(range(12)), set[int]()):
-            conditions = list(segments.conditions(side, differing))
-            parts = [part for where in conditions for part in side.rows(where)]
-            read = [key for part in parts for key in part["key"].to_pylist()]
+            read = [
+                key
+                for rows_read in side.rows(Part(segments, differing))
+                for key in rows_read["key"].to_pylist()
+            ]
             expected = {f"id={number}" for number in rows if (number + 8) // 4 in differing}
             assert (len(read), set(read)) == (len(expected), expected)
 

@@ -6,7 +6,8 @@ The messages are those of "Logical Replication Message Formats" in PostgreSQL's 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from sqlalchemy import text
@@ -42,20 +43,26 @@ def begin(engine: Engine, tables: tuple[str, ...]) -> None:
 
 def acts(connection: Connection) -> list[Act]:
     """Return all acts since `begin`, in the order of their commits; the slot is dropped."""
+    # a commit that waits for the disk brings all those before it there, and only what is there is decoded
+    connection.execute(text("set synchronous_commit to on"))
+    connection.execute(text("select pg_logical_emit_message(true, 'proof', 'end')"))
+    all_acts = list(chain.from_iterable(transactions(connection)))
+    connection.execute(text("select pg_drop_replication_slot(current_database())"))
+    return all_acts
+
+
+def transactions(connection: Connection) -> list[list[Act]]:
+    """Return the acts of each transaction since the last call or `begin`, in the order of their commits."""
     changes = (
         "select data from pg_logical_slot_get_binary_changes(current_database(), null, null,"
         " 'proto_version', '1', 'publication_names', 'proof')"
     )
-    # a commit that waits for the disk brings all those before it there, and only what is there is decoded
-    connection.execute(text("set synchronous_commit to on"))
-    connection.execute(text("select pg_logical_emit_message(true, 'proof', 'end')"))
-    messages = [bytes(row[0]) for row in connection.execute(text(changes))]
-    connection.execute(text("select pg_drop_replication_slot(current_database())"))
-    return list(_decode(messages))
+    return list(_decode(bytes(row[0]) for row in connection.execute(text(changes))))
 
 
-def _decode(messages: list[bytes]) -> Iterator[Act]:
+def _decode(messages: Iterable[bytes]) -> Iterator[list[Act]]:
     relations: dict[int, _Relation] = {}
+    of_transaction: list[Act] = []
     for message in messages:
         reader = _Reader(message)
         kind = reader.letter()
@@ -68,11 +75,14 @@ def _decode(messages: list[bytes]) -> Iterator[Act]:
             while reader.has_more():
                 side = reader.letter()
                 sides[side] = reader.row(relation)
-            yield Act(relation.name, sides.get("O"), sides.get("N"))
+            of_transaction.append(Act(relation.name, sides.get("O"), sides.get("N")))
         elif kind == "T":
             count, _ = reader.number("I"), reader.number("B")
-            for _ in range(count):
-                yield Act(relations[reader.number("I")].name, None, None, truncated=True)
+            tables = [relations[reader.number("I")].name for _ in range(count)]
+            of_transaction += [Act(name, None, None, truncated=True) for name in tables]
+        elif kind == "C":
+            yield of_transaction
+            of_transaction = []
 
 
 class _Reader:

@@ -15,10 +15,14 @@ on duplicate key update
   next_digest = values(next_digest), next_values = values(next_values),
   first_id = values(first_id), last_id = values(last_id), failed = 0
 
--- compare_segments --
+-- compare_digests --
 -- The rows of each segment and sums of their hashes' halves; no number of rows if a text exceeds max_allowed_packet.
 {functions}select h.segment, case when count(*) = count(h.hash) then count(*) end,
   sum(cast(conv(substr(h.hash, 1, 16), 16, 10) as unsigned)),
   sum(cast(conv(substr(h.hash, 17, 16), 16, 10) as unsigned))
 from (select {segment} as segment, {digest} as hash from {source} t where {within}) h
 group by h.segment
+
+-- compare_segments --
+-- This product has no faster hash.
+@compare_digests

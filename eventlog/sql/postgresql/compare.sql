@@ -84,3 +84,17 @@ from (
 ) h
 group by h.segment
 /
+
+-- compare_digests --
+-- The rows of each segment of a table, and sums of the halves of their digests, as others make them, too.
+set local work_mem = '64MB'
+/
+{functions}select h.segment, pg_catalog.count(*),
+  pg_catalog.sum(('x' || pg_catalog.substr(h.hash, 1, 16))::bit(64)::bigint),
+  pg_catalog.sum(('x' || pg_catalog.substr(h.hash, 17, 16))::bit(64)::bigint)
+from (
+  select {segment} as segment, {digest} as hash, pg_catalog.clock_timestamp()
+  from {source} t
+  where {within}
+) h
+group by h.segment

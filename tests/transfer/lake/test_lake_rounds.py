@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import deltalake
@@ -12,12 +12,16 @@ from deltalake import CommitProperties, Transaction
 from deltalake.exceptions import CommitFailedError
 
 from eventlog.core.change import Change, Op
+from eventlog.core.errors import Refused
+from eventlog.transactions.delivery import Delivery
+from eventlog.transfer.connectors import CONNECTORS, Connector
+from eventlog.transfer.job import Job
 from eventlog.transfer.targets.lake import rounds
 from eventlog.transfer.targets.lake.delta_table import AnotherCommit, LakeFailed
 from eventlog.transfer.targets.lake.rounds import NoEnd
 from eventlog.transfer.targets.tables.outcomes import OtherApply
-from tests.kit.lake import Killed, at_each_commit
-from tests.transfer.lake.growing import JACK, JANE, GrowingInput
+from tests.kit.lake import Duck, Killed, apply_job, at_each_commit
+from tests.transfer.lake.growing import JACK, JANE, TABLES, GrowingInput
 from tests.transfer.targets.model import changed
 
 pytestmark = pytest.mark.quick
@@ -62,6 +66,38 @@ def test_rows_number_and_position_are_one_commit(log: GrowingInput) -> None:
     assert (last["version"], last["eventlog.round"]) == (2, "2")
     assert '"changes": 2' in last["eventlog.position"]
     assert table.transaction_version("eventlog:changes") == 2
+
+
+def test_a_long_position_is_in_the_table_of_rounds_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Change tables have a position that grows with the rows of --settle."""
+    position = "p" * 100_000
+    monkeypatch.setitem(CONNECTORS, ("changes", ""), Connector(lambda request: Positioned(position)))
+    apply_job(tmp_path / "lake", Job("changes", "changes", ("-",), tables=TABLES))
+    ends = [end for (end,) in Duck().rows(tmp_path / "lake", "eventlog_rounds", "ends_at") if end]
+    assert [position in end for end in ends] == [True]
+    sizes = [path.stat().st_size for path in (tmp_path / "lake").glob("*/_delta_log/*.json")]
+    assert max(sizes) < 10_000
+
+
+class Positioned:
+    """A source of one transaction, with a position after it."""
+
+    blocks, ended, tables = False, True, None
+
+    def __init__(self, position: str) -> None:
+        self.state = position
+
+    def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
+        """Return the transaction."""
+        yield Delivery([JACK])
+
+    def commit(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 def test_a_round_that_was_begun_is_ended_whatever_the_group_is_now(
@@ -219,6 +255,8 @@ def test_the_table_of_rounds_is_bounded(log: GrowingInput, monkeypatch: pytest.M
     assert len(numbers) <= 5 + 4
     assert ("b", 1) in log.rounds("source, round")
     assert len(table_of(log, "eventlog_rounds").file_uris()) <= 4
+    ends = log.query(f"select ends_at from delta_scan('{log.lake / 'eventlog_rounds'}') where source = 'a'")
+    assert 1 <= sum(end is not None for (end,) in ends) <= 4  # which may be long
 
 
 def test_a_store_that_fails_is_one_sentence_and_the_run_resumes(log: GrowingInput, tmp_path: Path) -> None:

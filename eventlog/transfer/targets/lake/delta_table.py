@@ -6,6 +6,7 @@ again by itself: it raises `AnotherCommit` if one came between, and its caller r
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ _UPKEEP = frozenset(("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIE
 _MARK = {f"`{DELETED}`": "true"}
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # in messages of the library
 _LOOK_BACK = 100  # commits in which that of a round is looked for
+_LONG = 1_000  # characters of a position: every reader of the table reads those of its last commits
 
 
 class LakeFailed(EventlogError):
@@ -49,11 +51,18 @@ class LakeCommit(NamedTuple):
     @property
     def properties(self) -> CommitProperties:
         """Return them as the library takes them."""
-        named = {_ROUND: str(self.number), _POSITION: self.position, _RUN: self.run}
+        named = {_ROUND: str(self.number), _POSITION: _short(self.position), _RUN: self.run}
         transaction = Transaction(self.application, self.number)
         return CommitProperties(
             custom_metadata={**named, **self.facts}, max_commit_retries=0, app_transactions=[transaction]
         )
+
+
+def _short(position: str) -> str:
+    """Return a position, or the digest of a long one, which the table of rounds has."""
+    if len(position) <= _LONG:
+        return position
+    return f"sha256:{hashlib.sha256(position.encode()).hexdigest()}"
 
 
 class DeltaPlace(NamedTuple):

@@ -37,6 +37,8 @@ _FORM = pa.schema(
         ("entry", pa.int64()),  # the order of a source's entries
     ]
 )
+_POSITIONS = ("starts_at", "ends_at")  # which may be long
+_FACTS = [name for name in _FORM.names if name not in _POSITIONS]
 MIN_ROUNDS = 1_000  # rounds of a source that the table has at least
 _REWRITTEN = 100  # entries after which the rows of older rounds are taken out
 _TRIES = 5
@@ -122,9 +124,7 @@ class Rounds:
                 if commit.number % _REWRITTEN:
                     self._snapshot.append(added, commit)
                 else:
-                    rows_kept = _without_old(
-                        self._snapshot.rows(_FORM.names), self._source, of.number - MIN_ROUNDS
-                    )
+                    rows_kept = _without_old(self._snapshot.rows(_FORM.names), self._source, of.number)
                     self._snapshot.replace(pa.concat_tables([rows_kept.cast(_FORM), added]), commit)
                 break
             except AnotherCommit:
@@ -147,20 +147,23 @@ class Rounds:
 
     def _read(self) -> tuple[Round | None, dict[str, int]]:
         """Return the last round, and the versions of the last one that is done."""
-        rounds = read_rounds(self._snapshot.rows(_FORM.names), self._source)
+        rounds = read_rounds(self._snapshot.rows(_FACTS), self._source)
+        if not rounds:
+            return None, {}
+        of_last = self._snapshot.rows(_FORM.names, "round", pa.array([rounds[-1].number]))
         done = [each for each in rounds if each.is_done]
-        return (rounds[-1] if rounds else None), dict(done[-1].versions) if done else {}
+        return read_rounds(of_last, self._source)[-1], dict(done[-1].versions) if done else {}
 
 
 def done_rounds(place: DeltaPlace, source: str) -> list[Round]:
     """Return the rounds of a source that are done, in their order."""
     snapshot = place.open(ROUNDS)
-    rounds = [] if snapshot is None else read_rounds(snapshot.rows(_FORM.names), source)
+    rounds = [] if snapshot is None else read_rounds(snapshot.rows(_FACTS), source)
     return [each for each in rounds if each.is_done]
 
 
 def read_rounds(rows: pa.Table, source: str) -> list[Round]:
-    """Return the rounds of a source, in their order."""
+    """Return the rounds of a source, in their order; without positions if the rows have none."""
     of_source = rows.filter(pc.equal(rows["source"], source)).sort_by("entry")
     rounds: dict[int, Round] = {}
     last_entry = 0
@@ -172,8 +175,8 @@ def read_rounds(rows: pa.Table, source: str) -> list[Round]:
                 rounds[number] = Round(number, None, None, int(row["changes"]), row["digest"], ())
             begun = rounds[number]
             rounds[number] = begun._replace(
-                start=row["starts_at"] or begun.start,
-                end=row["ends_at"] or begun.end,
+                start=row.get("starts_at") or begun.start,
+                end=row.get("ends_at") or begun.end,
                 tables=(*begun.tables, *names),
             )
         elif number in rounds:
@@ -183,7 +186,12 @@ def read_rounds(rows: pa.Table, source: str) -> list[Round]:
     return list(rounds.values())
 
 
-def _without_old(rows: pa.Table, source: str, last_old: int) -> pa.Table:
-    """Return the rows without those of rounds of a source up to a number."""
-    is_old = pc.and_(pc.equal(rows["source"], source), pc.less_equal(rows["round"], last_old))
+def _without_old(rows: pa.Table, source: str, number: int) -> pa.Table:
+    """Return the rows without those of old rounds of a source, and without positions of earlier rounds."""
+    is_of_source, round_numbers = pc.equal(rows["source"], source), rows["round"]
+    is_earlier = pc.and_(is_of_source, pc.less(round_numbers, number))
+    for name in _POSITIONS:
+        positions = pc.if_else(is_earlier, None, rows[name])
+        rows = rows.set_column(rows.schema.get_field_index(name), name, positions)
+    is_old = pc.and_(is_of_source, pc.less_equal(round_numbers, number - MIN_ROUNDS))
     return rows.filter(pc.invert(is_old))

@@ -139,7 +139,7 @@ class LakeSide:
 
     @property
     def summing(self) -> object:
-        """What makes the sums; None if the key does not begin with an integer."""
+        """Return what makes the sums; None if the key does not begin with an integer."""
         return DIGEST if self._by_number else None
 
     def bounds(self) -> tuple[int, int] | None:

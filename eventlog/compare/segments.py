@@ -42,11 +42,11 @@ class SummedSide(Protocol):
 
     @property
     def summing(self) -> object:
-        """What makes the sums, the same for two sides whose sums can be compared; None if nothing does."""
+        """Return what makes the sums, the same for sides that can be compared; None if nothing does."""
 
     @property
     def levels(self) -> int:
-        """How often a segment that differs is worth being divided."""
+        """Return how often a segment that differs is worth being divided."""
 
     def bounds(self) -> tuple[int, int] | None:
         """Return the lowest and the highest number that a key begins with, None if there is no row."""
@@ -69,14 +69,14 @@ class TableSide(NamedTuple):
 
     @property
     def summing(self) -> object:
-        """What makes the sums; None if the database or the key does not allow them."""
+        """Return what makes the sums; None if the database or the key does not allow them."""
         if not self.dialect.values.escaped or not by_number(self):
             return None
         return DIGEST if self.is_digested else self.dialect
 
     @property
     def levels(self) -> int:
-        """How often a segment that differs is divided."""
+        """Return how often a segment that differs is divided."""
         return _LEVELS
 
     @property
@@ -165,7 +165,7 @@ class Segments(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Some segments of a table."""
+    """A selection of the segments of a table."""
 
     segments: Segments
     numbers: set[int]

@@ -1,9 +1,9 @@
 """TPC-C, a workload of others, becomes tables of a lake: each round that is done has its whole transactions.
 
-A capture reads the log of the server, and writes transactions into change tables as Qlik Replicate does. `apply
---follow` makes rounds of them, and is killed five times. In every round that is done the conditions of TPC-C
-hold that hold between transactions. In the last one the nine tables are equal to the source, value by value.
-DuckDB reads the lake.
+go-tpc works in bursts. A capture reads the log of the server, and writes transactions into change tables as
+Qlik Replicate does. `apply --follow` makes rounds of them, and is killed five times within a round. In every
+round that is done the conditions of TPC-C hold that hold between transactions. In the last one the nine
+tables are equal to the source, value by value. DuckDB reads the lake.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from tests.kit.commands import Shell
 from tests.kit.databases import Database, temporary_database
 from tests.kit.lake import Duck, write_changes
 from tests.kit.statements import run_statements
-from tests.kit.support import patient, until
-from tests.laws.tpcc import KEYS, KILLS, SECONDS, Judge, finish, warehouse
+from tests.kit.support import until
+from tests.laws.tpcc import KEYS, KILLS, SECONDS, Judge, warehouse
 from tests.sql import pgoutput
 from tests.sql.pgoutput import Act
 from tests.world.commands import Commands
@@ -44,7 +44,8 @@ from tests.world.rig import SEED
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1200 + 5 * SECONDS)]
 
 ROUND_TIME = "1"  # seconds: short, so that there are many rounds
-PAUSE = 1.5  # the longest time between a round and a kill
+BURST = "200"  # transactions of go-tpc between two looks of the capture
+PAUSE = 1.0  # the longest time between the beginning of a round and a kill
 CONDITIONS = {  # of clause 3.3.2 of TPC-C: each is a query for what breaks it, empty between transactions
     1: """
         select w_id from warehouse join district on d_w_id = w_id group by all
@@ -101,17 +102,8 @@ class Capture:
         self._connection, self._shell = connection, shell
         self._tables = {table.name: table for table in tables}
         self._file = shell.folder / "captured.jsonl"
-        self._words = (
-            "--from",
-            "changes",
-            "--to",
-            "qlik-table",
-            "--url",
-            to.address,
-            "--tables",
-            "tables.toml",
-        )
-        self._words += ("--no-op-updates", "write")
+        reading = ("--from", "changes", "--tables", "tables.toml", self._file.name)
+        self._words = (*reading, "--to", "qlik-table", "--url", to.address, "--no-op-updates", "write")
         self.transactions = 0
 
     def step(self) -> None:
@@ -123,7 +115,7 @@ class Capture:
                 changes += [self._change(act)._replace(time=now) for act in acts]
         if changes:
             write_changes(self._file, changes)
-            done = self._shell.run("convert", *self._words, self._file.name)
+            done = self._shell.run("convert", *self._words)
             assert done.code == 0, done
 
     def _change(self, act: Act) -> Change:
@@ -163,30 +155,21 @@ class Lake:
         return self._commands.output()
 
     @property
-    def _entries(self) -> int:
-        """How often a round was begun or done."""
+    def entries(self) -> int:
+        """Return how many commits the table of rounds has."""
         return len(list(self.folder.glob("eventlog_rounds/_delta_log/*.json")))
 
-    def kill(self, working: subprocess.Popen[str]) -> bool:
-        """Kill `apply` a moment after it committed something; return False if go-tpc ended before."""
-        before = self._entries
-        until(
-            lambda: self._entries > before or working.poll() is not None,
-            patience=120,
-            fault=lambda: self.output,
-        )
-        if self._entries == before:
-            return False
+    def kill(self, before: int) -> None:
+        """Kill `apply` a moment after it began another round; the first entry made the table."""
+        until(lambda: self.entries > before and self.entries % 2 == 0, 300, fault=lambda: self.output)
         time.sleep(self._dice.random() * PAUSE)
         self._process.send_signal(signal.SIGKILL)
         assert self._process.wait() == -signal.SIGKILL, self.output
         self._process = self._started("--follow")
-        return True
 
     def drain(self) -> None:
-        """Let `apply` end, and apply what is left."""
-        self._process.terminate()
-        assert self._process.wait(patient(120)) == 0, self.output
+        """Apply what is left, in a run that ends."""
+        self.close()
         assert self._commands.run(*self._words) == 0, self.output
 
     def close(self) -> None:
@@ -223,9 +206,7 @@ class Lake:
 @contextmanager
 def captured(database: Database) -> Iterator[Connection]:
     """Keep what the server writes to its log from now on."""
-    run_statements(
-        database.engine(), "alter table history add h_id bigserial primary key"
-    )
+    run_statements(database.engine(), "alter table history add h_id bigserial primary key")
     pgoutput.begin(database.engine(), tuple(KEYS))
     with database.engine().connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         yield connection
@@ -290,21 +271,15 @@ def touch(name: str) -> str:
 
 
 def work_and_kill(database: Database, capture: Capture, lake: Lake) -> None:
-    """Let go-tpc work, again if it ends before the kills, and kill `apply` meanwhile; the capture goes on."""
-    kills = 0
-    while kills < KILLS:
-        began = time.monotonic()
-        working = Judge(database).start("run", "--interval", "24h", "--time", f"{SECONDS:.0f}s")
-        try:
-            while working.poll() is None:
-                capture.step()
-                if kills < KILLS and time.monotonic() >= began + SECONDS * kills / KILLS:
-                    kills += lake.kill(working)
-            finish(working, SECONDS + 60)
-        finally:
-            working.kill()
-            working.wait()
-    assert capture.transactions > 100
+    """Let go-tpc work in bursts, which the capture follows, and kill `apply` meanwhile."""
+    judge, began, kills = Judge(database), time.monotonic(), 0
+    while kills < KILLS or time.monotonic() < began + SECONDS:
+        before = lake.entries
+        judge.run("run", "--interval", "24h", "--count", BURST)
+        capture.step()
+        if kills < KILLS and time.monotonic() >= began + SECONDS * kills / KILLS:
+            lake.kill(before)
+            kills += 1
 
 
 def first_difference(connection: Connection, lake: Lake, table: Table, version: int) -> str:

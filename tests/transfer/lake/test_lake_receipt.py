@@ -108,9 +108,9 @@ def test_only_ranges_that_differ_are_read(summed: Engine, tmp_path: Path) -> Non
     )
     with snapshot(summed) as moment:
         in_database, in_lake = sides(moment.connection, place)
-        batches = [list(rows) for rows in differing_rows(in_database, in_lake)]
+        before, after = (list(rows) for rows in differing_rows(in_database, in_lake))
         table = in_database.table
-        lines = list(differences(Tables([table]), table, *batches))
-    assert all(sum(rows.num_rows for rows in side) <= 200 for side in batches)
+        lines = list(differences(Tables([table]), table, before, after))
+    assert all(sum(rows.num_rows for rows in side) <= 200 for side in (before, after))
     assert sorted(key for each in lines for key in each.keys.to_pylist()) == ["id=-5", "id=1300", "id=7"]
     assert in_lake.all_rows.count == 2_000

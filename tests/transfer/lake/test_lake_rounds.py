@@ -17,7 +17,7 @@ from eventlog.transactions.delivery import Delivery
 from eventlog.transfer.connectors import CONNECTORS, Connector
 from eventlog.transfer.job import Job
 from eventlog.transfer.targets.lake import rounds
-from eventlog.transfer.targets.lake.delta_table import AnotherCommit, LakeFailed
+from eventlog.transfer.targets.lake.delta_table import AnotherCommit, BrokenCheck, LakeFailed
 from eventlog.transfer.targets.lake.rounds import NoEnd
 from eventlog.transfer.targets.tables.outcomes import OtherApply
 from tests.kit.lake import Duck, Killed, apply_job, at_each_commit
@@ -257,6 +257,18 @@ def test_the_table_of_rounds_is_bounded(log: GrowingInput, monkeypatch: pytest.M
     assert len(table_of(log, "eventlog_rounds").file_uris()) <= 4
     ends = log.query(f"select ends_at from delta_scan('{log.lake / 'eventlog_rounds'}') where source = 'a'")
     assert 1 <= sum(end is not None for (end,) in ends) <= 4  # which may be long
+
+
+def test_a_broken_check_ends_the_run_without_values_and_resumes(log: GrowingInput) -> None:
+    log.apply(JACK)
+    table_of(log).alter.add_constraint({"small": "n < 10"})
+    with pytest.raises(BrokenCheck, match=r"breaks one of its checks: small \(n < 10\)\.") as broken:
+        log.apply(JANE, changed(Op.INSERT, 3, fname="Secret", n=11))
+    assert "Secret" not in str(broken.value)
+    assert log.rows() == [(1, "Jack", "Frost", 1)]
+    table_of(log).alter.drop_constraint("small")
+    log.apply()
+    assert log.rows() == [(1, "Jack", "Frost", 1), (2, "Jane", "Doe", 2), (3, "Secret", None, 11)]
 
 
 def test_a_store_that_fails_is_one_sentence_and_the_run_resumes(log: GrowingInput, tmp_path: Path) -> None:

@@ -27,12 +27,18 @@ _RUN, _POSITION, _ROUND = "eventlog.run", "eventlog.position", "eventlog.round"
 _UPKEEP = frozenset(("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "FSCK"))
 _MARK = {f"`{DELETED}`": "true"}
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # in messages of the library
+_CHECK, _BROKEN = "delta.constraints.", "failed validation check"
 _LOOK_BACK = 100  # commits in which that of a round is looked for
 _LONG = 1_000  # characters of a position: every reader of the table reads those of its last commits
 
 
 class LakeFailed(EventlogError):
     """the table {0} of the lake: {1}"""
+
+
+class BrokenCheck(LakeFailed):
+    """the table {0} of the lake: a row of the round breaks one of its checks: {1}. Delta Lake refuses the \
+whole commit then; drop this check of the table, and run again"""
 
 
 class AnotherCommit(EventlogError):
@@ -210,6 +216,11 @@ class DeltaSnapshot:
                 schema.fields, commit_properties=CommitProperties(max_commit_retries=0)
             )
 
+    @property
+    def _checks(self) -> str:
+        checks = {name: words for name, words in self.facts.items() if name.startswith(_CHECK)}
+        return ", ".join(f"{name.removeprefix(_CHECK)} ({words})" for name, words in sorted(checks.items()))
+
     def append(self, rows: pa.Table, commit: LakeCommit) -> int:
         """Add rows, and return the version."""
         return self._write(rows, commit, "append")
@@ -219,13 +230,13 @@ class DeltaSnapshot:
         return self._write(rows, commit, "overwrite")
 
     def _write(self, rows: pa.Table, commit: LakeCommit, mode: Any) -> int:
-        with _failing(self.name):
+        with _failing(self.name, self._checks):
             deltalake.write_deltalake(self._table, rows, mode=mode, commit_properties=commit.properties)
             return self.version
 
     def merge(self, rows: pa.Table, merging: Merging, commit: LakeCommit) -> int:
         """Change, insert and delete rows by their keys, and return the version."""
-        with _failing(self.name):
+        with _failing(self.name, self._checks):
             merge = self._table.merge(
                 rows,
                 merging.on,
@@ -257,12 +268,17 @@ class Merging(NamedTuple):
 
 
 @contextmanager
-def _failing(name: str) -> Iterator[None]:
-    """Raise AnotherCommit for a commit that came between, LakeFailed for other errors of the library."""
+def _failing(name: str, checks: str = "") -> Iterator[None]:
+    """Raise AnotherCommit for a commit that came between, LakeFailed for other errors of the library.
+
+    What it reports of a broken check has values of rows, which are left out.
+    """
     try:
         yield
     except CommitFailedError as fault:
         raise AnotherCommit(name) from fault
     except (deltalake.exceptions.DeltaError, pa.ArrowException, OSError, ValueError) as fault:
+        if checks and _BROKEN in str(fault):
+            raise BrokenCheck(name, checks) from None
         words = one_line(without_secrets(_COLOUR.sub("", str(fault))))
         raise LakeFailed(name, words[:500]) from None  # the words of the cause, without its secrets

@@ -65,8 +65,7 @@ class Round(NamedTuple):
 
 def digest_of(changes: Sequence[Change]) -> str:
     """Return a digest that is the same for the same changes in the same order."""
-    text = json.dumps(changes, default=_odd, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return hashlib.sha256(_ENCODER.encode(changes).encode()).hexdigest()[:32]
 
 
 def _odd(value: object) -> object:
@@ -77,6 +76,9 @@ def _odd(value: object) -> object:
         return {"undecoded": value.data.hex()}
     assert value is ABSENT
     return {}
+
+
+_ENCODER = json.JSONEncoder(default=_odd, separators=(",", ":"), check_circular=False)
 
 
 class Rounds:

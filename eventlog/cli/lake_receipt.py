@@ -20,8 +20,8 @@ from eventlog.compare.segments import (
     END,
     ESCAPED,
     NULL,
-    Part,
     Segments,
+    SegmentSelection,
     SegmentSum,
     TableSide,
     differing_rows,
@@ -148,7 +148,7 @@ class LakeSide:
         numbers = [number for end in ends for number in end.values() if number is not None]
         return (min(numbers), max(numbers)) if numbers else None
 
-    def sums(self, segments: Segments, part: Part | None = None) -> set[SegmentSum]:
+    def sums(self, segments: Segments, part: SegmentSelection | None = None) -> set[SegmentSum]:
         """Return the sums of each segment that has rows, of all or of those in a part of the table."""
         by_segment: dict[int, SegmentSum] = {}
         for firsts, texts in self._texts(part):
@@ -161,7 +161,7 @@ class LakeSide:
                 by_segment[each.segment] = each if before is None else before.plus(each)
         return set(by_segment.values())
 
-    def rows(self, part: Part | None = None) -> Batches:
+    def rows(self, part: SegmentSelection | None = None) -> Batches:
         """Yield all rows, or those in a part of the table."""
         width = len(self.table.key)
         for _, texts in self._texts(part):
@@ -170,7 +170,7 @@ class LakeSide:
             places = pa.array([self._snapshot.name] * len(texts[0]), pa.string())
             yield rows.batch(self.table, places, texts[:width], texts[width:])
 
-    def _texts(self, part: Part | None) -> Iterator[tuple[pa.Array, list[pa.Array]]]:
+    def _texts(self, part: SegmentSelection | None) -> Iterator[tuple[pa.Array, list[pa.Array]]]:
         """Yield the first column of rows, and the texts of all columns; those of the key come first."""
         if part is None:
             self.all_rows = RowSum()

@@ -51,10 +51,10 @@ class SummedSide(Protocol):
     def bounds(self) -> tuple[int, int] | None:
         """Return the lowest and the highest number that a key begins with, None if there is no row."""
 
-    def sums(self, segments: Segments, part: Part | None = None, /) -> set[SegmentSum]:
+    def sums(self, segments: Segments, part: SegmentSelection | None = None, /) -> set[SegmentSum]:
         """Return the sums of each segment that has rows, of all or of those in a part of the table."""
 
-    def rows(self, part: Part | None = None, /) -> Iterator[pa.RecordBatch]:
+    def rows(self, part: SegmentSelection | None = None, /) -> Iterator[pa.RecordBatch]:
         """Yield all rows, or those in a part of the table."""
 
 
@@ -89,12 +89,12 @@ class TableSide(NamedTuple):
         """Return the first column of the key in a query."""
         return f"t.{self.dialect.quote(self.readable.table.key_columns[0].name)}"
 
-    def rows(self, part: Part | None = None) -> Iterator[pa.RecordBatch]:
+    def rows(self, part: SegmentSelection | None = None) -> Iterator[pa.RecordBatch]:
         """Yield all rows, or those in a part of the table."""
         for condition in _conditions(self, part):
             yield from read_table(self.connection, self.table, self.readable, condition)
 
-    def sums(self, segments: Segments, part: Part | None = None) -> set[SegmentSum]:
+    def sums(self, segments: Segments, part: SegmentSelection | None = None) -> set[SegmentSum]:
         """Return the sums of each segment that has rows, of all or of those in a part of the table."""
         return set().union(*(segments.sums(self, condition) for condition in _conditions(self, part)))
 
@@ -164,14 +164,14 @@ class Segments(NamedTuple):
             yield " or ".join(ranges[at : at + _RANGES])
 
 
-class Part(NamedTuple):
+class SegmentSelection(NamedTuple):
     """A selection of the segments of a table."""
 
     segments: Segments
     numbers: set[int]
 
 
-def _conditions(state: TableSide, part: Part | None) -> Iterable[str]:
+def _conditions(state: TableSide, part: SegmentSelection | None) -> Iterable[str]:
     return (_ALL,) if part is None else part.segments.conditions(state, part.numbers)
 
 
@@ -215,7 +215,7 @@ def differing_rows(
     if segments is None:
         return old_side.rows(), new_side.rows()
     before, after = (side.sums(segments) for side in (old_side, new_side))
-    part = Part(segments, differing_segments(before, after))
+    part = SegmentSelection(segments, differing_segments(before, after))
     if len(part.numbers) * FEW > max(len(before), len(after)):
         return old_side.rows(), new_side.rows()
     for _ in range(min(old_side.levels, new_side.levels)):
@@ -229,11 +229,11 @@ def differing_segments(before: set[SegmentSum], after: set[SegmentSum]) -> set[i
     return {part.segment for part in (before ^ after) | without_hash}
 
 
-def _divided(part: Part, old_side: SummedSide, new_side: SummedSide) -> Part:
+def _divided(part: SegmentSelection, old_side: SummedSide, new_side: SummedSide) -> SegmentSelection:
     """Return the parts of segments that differ."""
     segments = part.segments._replace(width=max(1, part.segments.width // _PARTS))
     before, after = (side.sums(segments, part) for side in (old_side, new_side))
-    return Part(segments, differing_segments(before, after))
+    return SegmentSelection(segments, differing_segments(before, after))
 
 
 def _segments(old_side: SummedSide, new_side: SummedSide) -> Segments | None:

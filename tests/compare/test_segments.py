@@ -12,8 +12,8 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.compare.segments import (
-    Part,
     Segments,
+    SegmentSelection,
     SegmentSum,
     TableSide,
     differing_rows,
@@ -130,7 +130,7 @@ def test_each_row_of_segments_that_differ_is_in_one_condition(engine: Engine) ->
         for differing in ({0, 4, 5, 6, 11}, set(range(12)), set[int]()):
             read = [
                 key
-                for rows_read in side.rows(Part(segments, differing))
+                for rows_read in side.rows(SegmentSelection(segments, differing))
                 for key in rows_read["key"].to_pylist()
             ]
             expected = {f"id={number}" for number in rows if (number + 8) // 4 in differing}

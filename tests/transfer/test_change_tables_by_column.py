@@ -215,6 +215,19 @@ CASES: dict[str, tuple[dict[str, str], str]] = {
         {"org__ct.csv": HEADER + org(1, "B", "x", "1", "a", mask="") + org(1, "U", "x", "1", "b", mask="08")},
         '"op":"update"',
     ),
+    "lines with a cell too many": (
+        {
+            "org__ct.csv": HEADER
+            + org(1, "I", "x", "1", "a")
+            + org(2, "B", "x", "1", "a", mask="")
+            + org(2, "I", "x", "1", "a,b")
+            + org(2, "U", "x", "1", "c", mask="20")
+            + org(3, "D", "x", "1", "c,d")
+            + org(3, "D", "x", "1", "c")
+            + org("", "I", "y", "2", "a,b")
+        },
+        '"before":"a","after":"c"',
+    ),
     "lines that are no rows": (
         {
             "org__ct.csv": HEADER

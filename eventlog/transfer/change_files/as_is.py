@@ -7,7 +7,7 @@ it, the plain reader reads the rest of the file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -23,50 +23,16 @@ from eventlog.change_batches.values import Texts
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Row
-from eventlog.core.portions import portions
 from eventlog.files.parquet import cells
 from eventlog.fold.by_column.vectors import Flags, Ints, begins, flags
 from eventlog.formats.qlik.change_tables import changes_of, read_rows
 from eventlog.formats.qlik.rows import TablePart
 from eventlog.formats.qlik.sequenced import with_second_events
-from eventlog.transfer.change_files.file_rows import (
-    FileRows,
-    OpenedRows,
-    by_column,
-    joined,
-    rows_at_once,
-)
+from eventlog.transfer.change_files.file_rows import OpenedRows, RowChunk, rows_at_once
 from eventlog.transfer.change_files.odd_lines import OddLines
 
 _MOST_HELD: Final = 5_000  # rows of a stretch that waits for those after it
 _BYTES: Final = 32 << 20  # of cells that become lines together
-
-Record = Row | Refused
-
-
-class _Chunk(NamedTuple):
-    """The next records: rows by column, with one of nulls in place of each that is refused already."""
-
-    rows: FileRows
-    refused: Mapping[int, Refused]  # by their places
-
-    def __len__(self) -> int:
-        return len(self.rows.where)
-
-    def records(self, first: int, end: int) -> Iterator[Record]:
-        """Yield a range of the records."""
-        for place, row in enumerate(self.rows.one_by_one(np.arange(first, end)), first):
-            yield self.refused.get(place, row)
-
-    def after(self, first: int) -> _Chunk:
-        """Return the records from a place on."""
-        refused = {place - first: fault for place, fault in self.refused.items() if place >= first}
-        return _Chunk(self.rows.slice(first, len(self)), refused)
-
-    def followed_by(self, chunk: _Chunk) -> _Chunk:
-        """Return these records and those of a chunk after them."""
-        following = {place + len(self): fault for place, fault in chunk.refused.items()}
-        return _Chunk(joined([self.rows, chunk.rows]), {**self.refused, **following})
 
 
 class _Units(NamedTuple):
@@ -93,8 +59,13 @@ class TableAsIs:
 
     def lines(self, opened: OpenedRows, at_once: int) -> Iterator[bytes | memoryview]:
         """Yield the lines of all changes; a slab has at most so many rows."""
-        chunks = _chunks(opened, rows_at_once(opened.columns, at_once))
-        waiting_chunk: _Chunk | None = None
+        at_once = rows_at_once(opened.columns, at_once)
+        chunks = (
+            chunk.slice(first, first + at_once)
+            for chunk in opened.chunks
+            for first in range(0, len(chunk), at_once)
+        )
+        waiting_chunk: RowChunk | None = None
         for following in chain(chunks, [None]):
             chunk = (
                 following
@@ -112,30 +83,30 @@ class TableAsIs:
                 end = min(end, int(units.begins[units.open_from]))
             yield from self._lines_of(chunk, units, end)
             if (is_open and end == units.begins[units.open_from]) or len(chunk) - end > _MOST_HELD:
-                unread = (chunk.records(0, len(chunk)) for chunk in chunks)
-                records = chain(chunk.records(end, len(chunk)), chain.from_iterable(unread))
+                chunks_left = chain([chunk.slice(end, len(chunk))], chunks)
+                records = chain.from_iterable(each.records(np.arange(len(each))) for each in chunks_left)
                 yield from self._odd_lines.write(self._changes(records))
                 return
-            waiting_chunk = chunk.after(end)
+            waiting_chunk = chunk.slice(end, len(chunk))
 
-    def _changes(self, records: Iterable[Record]) -> Iterator[Change | Refused]:
+    def _changes(self, records: Iterable[Row | Refused]) -> Iterator[Change | Refused]:
         """Return the changes of records by the plain reader."""
         return with_second_events(changes_of(read_rows(self._part, records)))
 
-    def _lines_of(self, chunk: _Chunk, units: _Units, end: int) -> Iterator[bytes | memoryview]:
+    def _lines_of(self, chunk: RowChunk, units: _Units, end: int) -> Iterator[bytes | memoryview]:
         """Yield the lines of the records up to an end, which may be inside a stretch."""
         count = int(np.searchsorted(units.begins, end))
         edges = np.append(units.begins[:count], end).tolist()
 
         def changes_of_unit(unit: int) -> Iterator[Change | Refused]:
-            return self._changes(chunk.records(edges[unit], edges[unit + 1]))
+            return self._changes(chunk.records(np.arange(edges[unit], edges[unit + 1])))
 
         lines_of_groups = Texts(units.texts[:count], units.is_stretch[:count])
         yield from self._odd_lines.among(
             lines_of_groups, units.proven[:count], self._part.masks.evidence, changes_of_unit
         )
 
-    def _units(self, chunk: _Chunk) -> _Units:
+    def _units(self, chunk: RowChunk) -> _Units:
         if self._reader is None:
             self._reader = RowReader(self._part, chunk.rows.types, cells)
             self._form = self._make_form(self._reader.table)
@@ -182,19 +153,6 @@ class TableAsIs:
         changes = self._reader.changes(columns, headers, groups, checks_images=False)
         lines_of_groups = lines.write(changes.batch, self._form)
         return Texts(lines_of_groups.texts, lines_of_groups.odd | changes.odd), changes.proven
-
-
-def _chunks(opened: OpenedRows, at_once: int) -> Iterator[_Chunk]:
-    no_row = Row(0, (None,) * len(opened.columns))
-    for slab in opened.slabs:
-        if isinstance(slab, FileRows):
-            for first in range(0, len(slab.where), at_once):
-                yield _Chunk(slab.slice(first, first + at_once), {})
-            continue
-        for records in portions(slab, min(at_once, _MOST_HELD)):
-            refused = {place: record for place, record in enumerate(records) if isinstance(record, Refused)}
-            rows = [no_row if isinstance(record, Refused) else record for record in records]
-            yield _Chunk(by_column(rows, opened.types), refused)
 
 
 def _groups(sequences: pa.Array) -> Groups:

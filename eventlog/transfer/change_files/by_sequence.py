@@ -5,7 +5,7 @@ Their places are those of `formats/qlik/sequenced`, and so are the rules for the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -19,7 +19,6 @@ from eventlog.change_batches.values import Texts
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Row, Source
-from eventlog.core.portions import portions
 from eventlog.files.inputs import Advance, Input, stem_of
 from eventlog.files.limits import Limits
 from eventlog.files.parquet import cells
@@ -27,7 +26,7 @@ from eventlog.fold.by_column.vectors import Flags, Ints, begins, offsets, spread
 from eventlog.formats.qlik.rows import ChangeRow, TablePart, read_row
 from eventlog.formats.qlik.sequenced import SequenceGroup
 from eventlog.formats.qlik.sequenced_rows import RowSequencer
-from eventlog.transfer.change_files.file_rows import FileRows, by_column, open_rows, rows_at_once
+from eventlog.transfer.change_files.file_rows import FileRows, RowChunk, open_rows, rows_at_once
 from eventlog.transfer.change_files.odd_lines import OddLines
 from eventlog.transfer.change_files.sorted_slabs import Slab, SlabSorter, keys_of, order_of
 from eventlog.transfer.report import Report
@@ -125,11 +124,8 @@ class SequencedFiles:
             assert not isinstance(part, Refused)
             self._parts.append(part)
             greatest = ""
-            for slab in opened.slabs:
-                for rows in (
-                    [slab] if isinstance(slab, FileRows) else self._irregular(number, slab, opened.types)
-                ):
-                    greatest = self._add(number, rows, greatest)
+            for chunk in opened.chunks:
+                greatest = self._add(number, chunk, greatest)
 
     def lines(self, odd_lines: OddLines) -> Iterator[bytes | memoryview]:
         """Yield the lines of all changes in their order."""
@@ -141,26 +137,18 @@ class SequencedFiles:
         for refused in self._sequencer.reports():
             self._report.refuse(refused)
 
-    def _accepted(self, number: int, rows: Iterable[Row | Refused]) -> Iterator[Row]:
-        """Yield the rows of a source that the plain reader takes, and report the others."""
-        for row in self._report.accepted(self._sequencer.rows(number, rows)):
-            yield Row(row.where, row.cells, row.raw)
-
-    def _irregular(
-        self, number: int, rows: Iterable[Row | Refused], types: Sequence[pa.DataType]
-    ) -> Iterator[FileRows]:
-        for batch in portions(self._accepted(number, rows), self._at_once):
-            yield by_column(batch, types)
-
-    def _add(self, source: int, rows: FileRows, greatest: str) -> str:
-        """Add rows of a source; return the greatest change_seq of all its rows."""
+    def _add(self, source: int, chunk: RowChunk, greatest: str) -> str:
+        """Add rows of a source, and report the refused; return the greatest change_seq of all its rows."""
+        rows = chunk.rows
         if source == len(self._layout_of_source):
             self._layout_of_source.append(self._find_layout(self._parts[source], rows))
         headers = self._layouts[self._layout_of_source[source]].reader.headers(rows.columns)
-        sequences = headers.sequences
-        if headers.refused.any():
-            refused, sound = (np.flatnonzero(each) for each in (headers.refused, ~headers.refused))
-            accepted = list(self._accepted(source, rows.one_by_one(refused)))
+        is_refused, sequences = headers.refused, headers.sequences
+        is_refused[list(chunk.refused)] = True
+        if is_refused.any():
+            refused, sound = np.flatnonzero(is_refused), np.flatnonzero(~is_refused)
+            records = self._sequencer.rows(source, chunk.records(refused))
+            accepted = list(self._report.accepted(records))
             assert not accepted
             rows, sequences = rows.take(sound), sequences.take(pa.array(sound))
         if len(sequences):

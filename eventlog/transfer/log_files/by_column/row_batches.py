@@ -2,7 +2,7 @@
 
 Arrow reads pieces of a CSV file, if it reads them exactly as our own reader does. It is lenient about
 quotes, takes a lone CR for the end of a line, and rejects a piece for one bad record. So a piece is checked
-first. One that is not regular goes to our own reader, which reports what is wrong.
+first. Records that are not regular go to our own reader, which reports what is wrong.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import IO, NamedTuple, Protocol
 
 import numpy as np
@@ -21,10 +22,17 @@ from eventlog.core.errors import Refused
 from eventlog.core.formats import Row
 from eventlog.files import csv, jsonlines, parquet
 from eventlog.files.limits import Limits
+from eventlog.transfer.log_files.by_column.csv_records import (
+    COMMA,
+    CR,
+    LF,
+    QUOTE,
+    CsvRecords,
+    records_of,
+)
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
-_QUOTE, _COMMA, _LF, _CR = b'",\n\r'
 _END = 2  # bytes of the end of a line
 
 
@@ -46,8 +54,8 @@ class PieceCells(NamedTuple):
 def complete_size(data: bytes) -> int:
     """Return how many bytes are whole records, if the quotes are regular; 0 if none are."""
     octets = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(octets == _LF)
-    outside = ends[np.searchsorted(np.flatnonzero(octets == _QUOTE), ends) % 2 == 0]
+    ends = np.flatnonzero(octets == LF)
+    outside = ends[np.searchsorted(np.flatnonzero(octets == QUOTE), ends) % 2 == 0]
     return int(outside[-1]) + 1 if len(outside) else 0
 
 
@@ -57,17 +65,23 @@ def read_piece(data: bytes, names: Sequence[str], line: int, longest: int) -> Pi
     Return None if the piece is not regular, or if a record is nearly as long as the limit.
     """
     octets = np.frombuffer(data, np.uint8)
-    quotes = np.flatnonzero(octets == _QUOTE).astype(np.int64)
+    quotes = np.flatnonzero(octets == QUOTE).astype(np.int64)
     if len(quotes) % 2 or not _sound_quotes(octets, quotes) or not _sound_returns(octets, quotes):
         return None
     records, longest_record = _records(octets, quotes, line)
     if longest_record + _END >= longest:
         return None
+    columns = _cells(data, names, len(records.lines), has_quotes=len(quotes) > 0)
+    return None if columns is None else PieceCells(columns, records)
+
+
+def _cells(data: bytes, names: Sequence[str], count: int, *, has_quotes: bool) -> dict[str, pa.Array] | None:
+    """Return the cells of so many records; None if Arrow reads other ones."""
     try:
         table = pv.read_csv(
             pa.BufferReader(data if data.endswith(b"\n") else data + b"\n"),  # else a last null may be ""
             pv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=list(names)),
-            pv.ParseOptions(newlines_in_values=len(quotes) > 0),
+            pv.ParseOptions(newlines_in_values=has_quotes),
             pv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()),
                 strings_can_be_null=True,
@@ -77,9 +91,7 @@ def read_piece(data: bytes, names: Sequence[str], line: int, longest: int) -> Pi
         )
     except pa.ArrowInvalid:
         return None
-    if table.num_rows != len(records.lines):
-        return None
-    return PieceCells({name: _combined(table.column(name)) for name in names}, records)
+    return {name: _combined(table.column(name)) for name in names} if table.num_rows == count else None
 
 
 def _combined(column: pa.ChunkedArray) -> pa.Array:
@@ -92,28 +104,28 @@ def _sound_quotes(data: Bytes, quotes: Ints) -> bool:
     if not len(quotes):
         return True
     opening, closing = quotes[::2], quotes[1::2]
-    before = np.where(opening > 0, data[opening - 1], _LF)
+    before = np.where(opening > 0, data[opening - 1], LF)
     after = data[np.minimum(closing + 1, len(data) - 1)]
-    after = np.where(closing + 1 < len(data), after, _LF)
+    after = np.where(closing + 1 < len(data), after, LF)
     doubled = np.zeros(len(opening), np.bool_)
     doubled[1:] = opening[1:] == closing[:-1] + 1
-    opens = (before == _COMMA) | (before == _LF) | doubled
-    closes = (after == _COMMA) | (after == _LF) | (after == _CR) | np.append(doubled[1:], False)
+    opens = (before == COMMA) | (before == LF) | doubled
+    closes = (after == COMMA) | (after == LF) | (after == CR) | np.append(doubled[1:], False)
     return bool(opens.all() and closes.all())
 
 
 def _sound_returns(data: Bytes, quotes: Ints) -> bool:
     """Return whether every CR outside of quotes is followed by a LF."""
-    returns = np.flatnonzero(data == _CR)
+    returns = np.flatnonzero(data == CR)
     if not len(returns):
         return True
     outside = returns[np.searchsorted(quotes, returns) % 2 == 0]
-    return bool((outside + 1 < len(data)).all() and (data[outside + 1] == _LF).all())
+    return bool((outside + 1 < len(data)).all() and (data[outside + 1] == LF).all())
 
 
 def _records(data: Bytes, quotes: Ints, line: int) -> tuple[PieceRecords, int]:
     """Return the records, and the bytes of the longest; empty lines are none."""
-    ends = np.flatnonzero(data == _LF)
+    ends = np.flatnonzero(data == LF)
     closing = np.searchsorted(quotes, ends) % 2 == 0
     numbers = np.arange(len(ends)) + line
     last = ends[closing]
@@ -124,7 +136,7 @@ def _records(data: Bytes, quotes: Ints, line: int) -> tuple[PieceRecords, int]:
         first = np.append(first, numbers[closing][-1] + 1 if len(last) else line)
         last = np.append(last, len(data))
     sizes = last - begins
-    empty = (sizes == 0) | ((sizes == 1) & (data[np.minimum(begins, len(data) - 1)] == _CR))
+    empty = (sizes == 0) | ((sizes == 1) & (data[np.minimum(begins, len(data) - 1)] == CR))
     records = (each[~empty].astype(np.int64) for each in (first, begins, last + 1))
     return PieceRecords(*records), int(sizes.max())
 
@@ -140,6 +152,27 @@ class RowBatch(NamedTuple):
     where: Ints
     rows: Callable[[], Iterable[Row]]  # these rows, one by one
     records: Callable[[], pa.Array] | None = None  # these rows as they came, where they are lines
+
+
+class MixedRows(NamedTuple):
+    """The rows of a piece by column, and between them what the plain reader makes of irregular records."""
+
+    columns: dict[str, pa.Array]
+    where: Ints
+    records: Sequence[bytes]  # the rows by column as they came
+    irregular: Sequence[Row | Refused]
+    places: Sequence[int]  # of the irregular ones: how many rows by column are before each
+
+    def one_by_one(self) -> Iterator[Row | Refused]:
+        """Yield all rows, and what was refused, in their order."""
+        cells = zip(*(column.to_pylist() for column in self.columns.values()), strict=True)
+        rows = map(Row, self.where.tolist(), cells, self.records)
+        done = 0
+        for place, record in zip(self.places, self.irregular, strict=True):
+            yield from islice(rows, place - done)
+            yield record
+            done = place
+        yield from rows
 
 
 Slab = RowBatch | list[Row] | Refused
@@ -200,37 +233,58 @@ def read_csv(file: ByteSource, line: int, name: str, columns: Sequence[str], lon
         if isinstance(rows, RowBatch):
             yield rows
         else:
-            yield from batched(rows)
+            yield from batched(rows.one_by_one() if isinstance(rows, MixedRows) else rows)
 
 
 def read_pieces(
     file: ByteSource, line: int, name: str, columns: Sequence[str], longest: int
-) -> Iterator[RowBatch | Iterator[Row | Refused]]:
-    """Yield the rows of a CSV file in their order; those that are not regular must be taken one by one."""
-    data = b""
+) -> Iterator[RowBatch | MixedRows | Iterator[Row | Refused]]:
+    """Yield the rows of a CSV file in their order.
+
+    Records over more bytes than a piece must be taken one by one.
+    """
+    data, is_last = b"", False
     read_rows = partial(_rows_of_piece, name=name, width=len(columns), longest=longest)
-    while octets := file.read(_PIECE):
-        data += octets
-        end = complete_size(data)
+    while not is_last:
+        octets = file.read(_PIECE)
+        data, is_last = data + octets, not octets
+        end = len(data) if is_last else complete_size(data)
         regular = data[:end]
         piece = read_piece(regular, columns, line + 1, longest) if end else None
         if piece is not None:
             yield _batch(piece, regular, partial(read_rows, regular, line))
-            line += data.count(b"\n", 0, end)
-            data = data[end:]
+            line, data = line + data.count(b"\n", 0, end), data[end:]
             continue
-        started = StartedFile(data, file)
-        lines = csv.Lines(started, longest, line)
-        rows = csv.rows(lines, name, len(columns))
-        yield _until_past_start(rows, started, lines)
-        line, data = lines.number, b""
-    if data:
-        piece = read_piece(data, columns, line + 1, longest)
-        if piece is not None:
-            yield _batch(piece, data, partial(read_rows, data, line))
-        else:
+        records = records_of(data, len(columns), longest, is_last=is_last)
+        if records.size:
+            yield _mixed(data, records, line, name, columns, longest)
+            line, data = line + records.line_count, data[records.size :]
+        elif data:
             started = StartedFile(data, file)
-            yield csv.rows(csv.Lines(started, longest, line), name, len(columns))
+            lines = csv.Lines(started, longest, line)
+            yield _until_past_start(csv.rows(lines, name, len(columns)), started, lines)
+            line, data = lines.number, b""
+
+
+def _mixed(
+    data: bytes, records: CsvRecords, line: int, name: str, columns: Sequence[str], longest: int
+) -> MixedRows:
+    """Return the rows of a piece some of whose records are not regular."""
+    regular, begins = records.regular, records.begins.tolist()
+    taken = [data[begins[at] : records.ends[at]] for at in np.flatnonzero(regular).tolist()]
+    joined = b"".join(taken)
+    cells = _cells(joined, columns, len(taken), has_quotes=b'"' in joined) if taken else None
+    if cells is None:
+        regular, taken = np.zeros(len(regular), np.bool_), []
+        cells = {column: pa.array([], pa.string()) for column in columns}
+    irregular, places = list[Row | Refused](), list[int]()
+    rows_before = np.cumsum(regular)
+    for at in np.flatnonzero(~regular).tolist():
+        record = io.BytesIO(data[begins[at] : records.completed[at]])
+        lines = csv.Lines(record, longest, line + int(records.lines[at]))
+        irregular += islice(csv.rows(lines, name, len(columns)), 1)
+        places += [int(rows_before[at])] * (len(irregular) - len(places))
+    return MixedRows(cells, line + 1 + records.lines[regular], taken, irregular, places)
 
 
 def _batch(piece: PieceCells, data: bytes, rows: Callable[[], Iterable[Row]]) -> RowBatch:

@@ -68,7 +68,8 @@ def compare(data: bytes, size: int) -> None:
     ),
     st.sampled_from((7, 50, 200, 1 << 20)),
 )
-@example([GOOD, b'"a', GOOD, b'b"\xff,1\n', GOOD], 1 << 20)
+@example([GOOD, b'"a', GOOD, b'b\xff",1\n', GOOD], 1 << 20)
+@example([GOOD, b'"' + b"x\n" * LONGEST + b'",1\n', b"1,2,3\n", GOOD], 1 << 20)
 @example([GOOD, b'"a"\r,', GOOD, b'"\n', GOOD], 1 << 20)
 @example([b'x"1,2\n', GOOD, b'"', GOOD, b'",1\n'], 1 << 20)
 def test_pieces_have_the_rows_that_are_read_one_by_one(parts: list[bytes], size: int) -> None:

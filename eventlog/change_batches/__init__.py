@@ -11,4 +11,5 @@ masks          the masks of both, each read once
 lines          the lines of a batch, of any form
 xds_lines      the form of a line that is a document
 neutral_lines  the form of a line that is JSON
+change_rows    the form of a row with that line
 """

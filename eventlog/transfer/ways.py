@@ -13,6 +13,7 @@ from eventlog.files.inputs import BY_COLUMN, Input, container_of, open_input, st
 from eventlog.files.limits import Limits
 from eventlog.formats.qlik.change_tables import table_part
 from eventlog.formats.qlik.mask import MaskEvidence
+from eventlog.formats.qlik.rows import TablePart
 from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.connectors import Endpoint
 from eventlog.transfer.job import Job
@@ -124,12 +125,13 @@ def _has_certain_keys(source: Endpoint, file: Input) -> bool:
         part = table_part(name, of_file, source.tables, source.of_format, MaskEvidence())
     except (EventlogError, OSError):
         return False  # the plain reader reports what is wrong
-    if isinstance(part, Refused):
-        return False
+    return not isinstance(part, Refused) and is_certain(part, tuple(types.values()))
+
+
+def is_certain(part: TablePart, types: Sequence[str]) -> bool:
+    """Return whether rows of these types can be read by column: they have a change_seq, and a stated key."""
     names, headers = part.structure.names, part.heading.headers
-    in_texts = all(
-        types[of_file.columns[headers[name]]] in _HEADER_TYPES.get(name, _TEXT) for name in headers
-    )
+    in_texts = all(types[headers[name]] in _HEADER_TYPES.get(name, _TEXT) for name in headers)
     is_plain = len({*names}) == len(names) and _MARKS.isdisjoint("".join((str(part.structure), *names)))
     return bool(part.structure.key) and part.heading.sequenced and in_texts and is_plain
 

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from itertools import chain
 from operator import add
 from pathlib import Path
@@ -30,12 +30,14 @@ from eventlog.core.tables import Table
 from eventlog.files.current_files import keyed
 from eventlog.fold import Rules, assumed_present
 from eventlog.fold.by_column.runs import have_any, have_repeats
+from eventlog.transfer.change_files.sorted_batches import WithoutSequence
+from eventlog.transfer.change_files.writing import form_of
 from eventlog.transfer.job import Job
 from eventlog.transfer.log_files.by_column.pieces import WrongCut
 from eventlog.transfer.ordered import SEQUENCERS
 from eventlog.transfer.settings_by_name import SettingsByName
 from eventlog.xds.xds_settings import XdsSettings
-from eventlog_spark.change_tables import WithoutSequence, changes_of_files
+from eventlog_spark.change_tables import changes_of_files
 from eventlog_spark.current_rows import current_rows
 from eventlog_spark.fold import BRIEF
 from eventlog_spark.inputs import (
@@ -424,7 +426,8 @@ class StreamFiles:
                 changes_of = (
                     changes_of_files if job.source_format == "qlik-table" else changes_of_message_files
                 )
-                output = RangeOutput(convert.rows, LINES, self.reports)
+                make_form = None if job.expand_truncate else partial(form_of, job.target)
+                output = RangeOutput(convert.rows, LINES, make_form, self.reports)
                 return changes_of(self.spark, pieces, job, reading, output, tasks)
         streams = [[FilePiece(file) for file in stream] for stream in files]
         task = NoteRefused(ReadStreams(convert), self.reports)

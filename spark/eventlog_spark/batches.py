@@ -45,9 +45,9 @@ def bounded_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
         yield batch
 
 
-def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield small batches joined, up to some thousand rows or 16 MiB, because each costs a millisecond."""
-    for few in portions(batches, SIZE, lambda batch: batch.nbytes + batch.num_rows * (BYTES // SIZE), BYTES):
+def joined(batches: Iterable[pa.RecordBatch], rows: int = SIZE) -> Iterator[pa.RecordBatch]:
+    """Yield small batches joined, up to so many rows or 16 MiB, because each costs a millisecond."""
+    for few in portions(batches, rows, lambda batch: batch.nbytes + batch.num_rows * (BYTES // rows), BYTES):
         yield few[0] if len(few) == 1 else pa.concat_batches(few)
 
 

@@ -1,4 +1,5 @@
-"""Change tables as one sequence: Spark sorts rows as they are, and Python parses each once.
+"""Change tables as one sequence. Tasks read rows by column, Spark brings them together in ranges of the
+sequence, and Python joins them: packed, or as rows that Spark sorts.
 
 Rows of a DataFrame are in no order, so those without a change_seq come first. In files they follow the rows
 before them, so one task reads files that have some.
@@ -7,32 +8,33 @@ before them, so one task reads files that have some.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
-from itertools import chain, count, starmap
-from typing import Any, NamedTuple, Self
+from itertools import chain
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import functions as f
 
+from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Tables
-from eventlog.files.inputs import stem_of
+from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
-from eventlog.files.parquet import PlacedBatch, rows_of
-from eventlog.formats.qlik import sequence
 from eventlog.formats.qlik.change_tables import TableSettings
-from eventlog.formats.qlik.sequenced_rows import RowSequencer, SequencedRow
+from eventlog.formats.qlik.sequenced_rows import RowSequencer
+from eventlog.transfer.change_files import sorted_batches
+from eventlog.transfer.change_files.sorted_batches import AS_ITEMS, SortedRows
 from eventlog.transfer.job import Job
-from eventlog_spark.batches import answer, bounded, pack, unpack
-from eventlog_spark.inputs import FilePiece, InputFile, Open, Opened
+from eventlog_spark.batches import answer, answers_of, bounded, joined
+from eventlog_spark.inputs import FilePiece, InputFile, Opened
 from eventlog_spark.messages import check_single_values
-from eventlog_spark.pieces import answers_about, read_slabs, rows_of_piece, tasks_of, until_fault
-from eventlog_spark.ranges import ITEM, REFUSED, RangeJoin, RangeOutput, in_ranges
-from eventlog_spark.reports import NeedsSlowWay, marked
-from eventlog_spark.result_rows import FrameRow
+from eventlog_spark.packing import UNPACKED, Exchange, Parcels, Task, unpacked
+from eventlog_spark.pieces import answers_about, read_slabs, tasks_of, until_fault
+from eventlog_spark.ranges import ITEM, RangeJoin, RangeOutput, in_ranges
+from eventlog_spark.reports import marked
+from eventlog_spark.result_rows import filter_into
 
 
 def changes_of_tables(
@@ -45,62 +47,79 @@ def changes_of_tables(
         source: Source[Row] = Source(name, name, tuple(frame.columns), [])
         for wrong in sequencer.parse(source):
             raise Misuse(wrong.reason if isinstance(wrong, Refused) else name)
-    records = [_records(frame, at, sequencer, settings) for at, frame in enumerate(frames.values())]
-    joined = reduce(lambda frame, addition: frame.unionByName(addition, allowMissingColumns=True), records)
-    cells = [f"t{at}" for at in range(len(frames))]
-    ordered = in_ranges(joined, partitions, *cells).select("source", "number", *cells)
-    return RangeJoin(sequencer, partial(_sorted_rows, sequencer), tables, output).rows(ordered)
+    records = [_records(frame, at, sequencer) for at, frame in enumerate(frames.values())]
+    rows = reduce(lambda frame, addition: frame.unionByName(addition, allowMissingColumns=True), records)
+    reader = SortedRows(sequencer, range(len(frames)), in_files=False)
+    return RowJoin.of(reader, settings, tables, output).rows_in_ranges(rows, partitions)
 
 
-def _records(frame: Any, at: int, sequencer: RowSequencer, settings: TableSettings) -> Any:
+def _records(frame: Any, at: int, sequencer: RowSequencer) -> Any:
     """Return the rows of one table as they are, with their places."""
-    names = [name.lower() for name in frame.columns]
-    columns = [f"c{place}" for place in range(len(names))]
-    header = f"{settings.header_prefix}change_seq".lower()
-    seq = f.lit("")
-    if header in names:
-        text = f.col(columns[names.index(header)]).cast("string")
-        seq = f.when(text.rlike(rf"\A(?:{sequence.PATTERN})\z"), text).otherwise("")
-    table = sequencer.table_of(at)
+    columns = [f"c{place}" for place in range(len(frame.columns))]
+    heading, seq = sequencer.part_of(at).heading, f.lit("")
+    if (seq_at := heading.headers.get("change_seq")) is not None:
+        text = f.col(columns[seq_at]).cast("string")
+        seq = f.when(text.rlike(sorted_batches.SEQUENCE), text).otherwise("")
     places = {
         "kind": f.lit(ITEM),
         "seq": seq,
-        "without_sequence": seq == "",
-        "table": f.lit(table),
+        "table": f.when(seq == "", at).otherwise(sequencer.table_of(at)),
         "source": f.lit(at),
-        "number": f.monotonically_increasing_id(),
-        "splittable": f.lit(sequencer.has_sequence(at)),
+        "number": f.monotonically_increasing_id() + 1,
+        "splittable": f.lit(heading.sequenced),
+        **{name: f.lit(None).cast("binary") for name in ("record", "item")},
     }
     named = (value.alias(name) for name, value in places.items())
     return frame.toDF(*columns).select(*named, f.struct(*columns).alias(f"t{at}"))
 
 
-def _sorted_rows(
-    sequencer: RowSequencer, batches: Iterable[pa.RecordBatch]
-) -> Iterator[SequencedRow | Refused]:
-    """Yield the sorted rows of all tables."""
-    for batch in batches:
-        sources = batch.column("source").to_pylist()
-        rows = {at: _rows_of(batch, at) for at in set(sources)}
-        for at, number in zip(sources, batch.column("number").to_pylist(), strict=True):
-            yield from sequencer.rows(at, [next(rows[at])._replace(where=number + 1)])
+@dataclass(frozen=True)
+class RowJoin(RangeJoin):
+    """A task that joins the rows of change tables in a range, by column where that is certain."""
 
+    records: SortedRows
+    packed: pa.Schema | None = None  # of rows that come packed; others are sorted
 
-def _rows_of(batch: pa.RecordBatch, at: int) -> Iterator[Row]:
-    """Yield the rows of one table among those of a batch."""
-    cells = batch.column(f"t{at}").filter(pc.equal(batch.column("source"), at))
-    names = [field.name for field in cells.type]
-    return iter(rows_of(PlacedBatch(0, pa.RecordBatch.from_arrays(cells.flatten(), names=names))))
+    @classmethod
+    def of(cls, reader: SortedRows, settings: TableSettings, tables: Tables, output: RangeOutput) -> RowJoin:
+        """Return a task for these rows; a limit or a list of columns asks for single changes."""
+        asks_for_changes = settings.until or tables.shut
+        output = output._replace(make_form=None if asks_for_changes else output.make_form)
+        return cls(reader.sequencer, reader, tables, output)
+
+    def rows_in_ranges(self, rows: Any, partitions: int) -> Any:
+        """Return the changes of rows with their places, sorted by Spark in so many tasks."""
+        cells = [f"t{layout}" for layout in sorted({*self.records.layouts} - {AS_ITEMS})]
+        placed = rows.withColumn("without_sequence", f.col("seq") == "")
+        return self.rows(in_ranges(placed, partitions, "record", "item", *cells))
+
+    def are_certain(self, schema: pa.Schema) -> bool:
+        """Return whether rows of this schema are joined by column."""
+        return self.output.make_form is not None and self.records.are_certain(schema)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if self.packed is not None:
+            yield from self._by_column(rows for (rows,) in unpacked(batches, self.packed))
+            return
+        groups = sorted_batches.whole_groups(joined(batches, sorted_batches.AT_ONCE))
+        for first in groups:
+            join = self._by_column if self.are_certain(first.schema) else super().__call__
+            yield from join(chain([first], groups))
+
+    def _by_column(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        refused: list[Refused] = []
+
+        def write(changes: Iterable[Change | Refused]) -> Iterator[pa.RecordBatch]:
+            rows = self.output.rows(filter_into(refused)(changes), refused)
+            return bounded(rows, self.output.schema)
+
+        assert self.output.make_form is not None
+        lines = sorted_batches.ColumnLines(self.output.schema, write)
+        result = self.records.lines(batches, self.output.make_form, lines, refused)
+        return joined(sorted_batches.cut(result))
 
 
 # --- files
-
-_TYPES = {"kind": pa.int8(), "seq": pa.string(), "table": pa.int32(), "source": pa.int32()}
-_ROWS = pa.schema(_TYPES | {"number": pa.int64(), "item": pa.binary()})
-
-
-class WithoutSequence(NeedsSlowWay):
-    """{0} has rows without a change_seq: one task reads it"""
 
 
 def changes_of_files(
@@ -113,46 +132,53 @@ def changes_of_files(
 ) -> Any:
     """Return what the changes in pieces of files become, joined in so many tasks."""
     sequencer, limits = RowSequencer(job.tables, settings), job.source.limits
-    heads = {piece.file: piece.part.head for piece in parts}
-    columns: dict[InputFile, Any] = {file: head.columns for file, head in heads.items() if head is not None}
-    uncut = [file for file in heads if file not in columns]
-    columns |= zip(uncut, answers_about(spark, uncut, partial(_columns, limits)), strict=True)
-    numbers = count()
-    refused = ((file, _parse(sequencer, file, columns[file])) for file in heads)
-    tables = {file: wrong or _Table.of(sequencer, next(numbers)) for file, wrong in refused}
-    parts = [piece._replace(fact=tables[piece.file]) for piece in parts]
-    rows = marked(tasks_of(spark, parts, ReadTables(limits)), output.reports).rows(_ROWS)
-    rows = rows.withColumns({"without_sequence": f.col("seq") == "", "splittable": f.lit(False)})
-    join = RangeJoin(sequencer, partial(_parsed_rows, sequencer), job.tables, output)
-    return join.rows(in_ranges(rows, partitions, "item").select("seq", "source", "item"))
+    headings: dict[InputFile, sorted_batches.TableHeading | Refused] = {
+        piece.file: sorted_batches.text_heading(piece.file.container, piece.part.head.columns)
+        for piece in parts
+        if piece.part.head is not None
+    }
+    files = [*dict.fromkeys(piece.file for piece in parts)]
+    uncut = [file for file in files if file not in headings]
+    headings |= zip(uncut, answers_about(spark, uncut, partial(_headings, limits)), strict=True)
+    sources = sorted_batches.TableSources(sequencer)
+    facts = {file: sources.add(file.name, headings[file]) for file in files}
+    parts = [piece._replace(fact=facts[piece.file]) for piece in parts]
+    feed = marked(tasks_of(spark, parts, ReadTables(limits, sources.schema)), output.reports)
+    join = RowJoin.of(SortedRows(sequencer, sources.layouts, in_files=True), settings, job.tables, output)
+    if join.are_certain(sources.schema):
+        exchange, size = (
+            Exchange(partitions, 0),
+            sum(file.size * (UNPACKED if file.is_packed else 1) for file in files),
+        )
+        times = answers_of(feed.frame, SampleTimes(feed.task))
+        bounds = sorted_batches.bounds_of(times, exchange.shares[0], size)
+        if bounds is not None:
+            number_of = partial(sorted_batches.ranges_of_rows, bounds)
+            packed = exchange.rows(Parcels([feed], sources.schema, number_of))
+            return replace(join, packed=sources.schema).rows(packed)
+    rows = feed.rows(sources.schema).withColumn("splittable", f.lit(False))
+    return join.rows_in_ranges(rows, partitions)
 
 
-def _columns(limits: Limits, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
-    """Yield an answer for each file: its columns, or why it cannot be read."""
+def _headings(limits: Limits, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
+    """Yield an answer for each file: its columns and their types, or why it cannot be read."""
     for piece, opener in opened:
-        columns = (columns for _, columns, _ in read_slabs(piece, limits, opener))
-        yield answer(next(until_fault(piece, columns)))
+        name, _, container, _ = piece.file
+        headings = (
+            sorted_batches.heading_of(open_input(name, opened=opener), name, container, columns)
+            for _, columns, _ in read_slabs(piece, limits, opener)
+        )
+        yield answer(next(until_fault(piece, headings)))
 
 
-def _parse(sequencer: RowSequencer, file: InputFile, columns: tuple[str, ...] | Refused) -> Refused | None:
-    """Add the change table in a file to the sequencer; return why it is none."""
-    if isinstance(columns, Refused):
-        return columns
-    source: Source[Row] = Source(file.name, stem_of(file.name), columns, ())
-    wrongs = (wrong for wrong in sequencer.parse(source) if isinstance(wrong, Refused))
-    return next(wrongs, None)
+@dataclass(frozen=True)
+class SampleTimes:
+    """A task that answers the times of some rows of another."""
 
+    task: Task
 
-class _Table(NamedTuple):
-    """The change table in a file: its numbers in the sequencer, and the place of its change_seq."""
-
-    source: int
-    table: int
-    seq_at: int | None
-
-    @classmethod
-    def of(cls, sequencer: RowSequencer, source: int) -> Self:
-        return cls(source, sequencer.table_of(source), sequencer.place_of_sequence(source))
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield answer(sorted_batches.some_times(self.task(batches)))
 
 
 @dataclass(frozen=True)
@@ -160,34 +186,14 @@ class ReadTables:
     """A task that reads pieces of change tables; the fact of each is its table, or why it is none."""
 
     limits: Limits
+    schema: pa.Schema
 
     def __call__(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
         """Yield the rows of pieces as they are, with their places."""
-        return bounded(chain.from_iterable(starmap(self._rows, opened)), _ROWS)
-
-    def _rows(self, piece: FilePiece, opener: Open) -> Iterator[FrameRow]:
-        table: _Table | Refused = piece.fact
-        if isinstance(table, Refused):
-            yield REFUSED, "", 0, 0, 0, pack(table)
-            return
-        source, number, seq_at = table
-        for row in until_fault(piece, rows_of_piece(piece, self.limits, opener)):
-            if isinstance(row, Refused):
-                yield REFUSED, "", 0, 0, 0, pack(row)
-                continue
-            cell = row.cells[seq_at] if seq_at is not None and seq_at < len(row.cells) else None
-            seq = cell if isinstance(cell, str) and sequence.legal(cell) else ""
-            yield ITEM, seq, number, source, row.where, pack(row)
-
-
-def _parsed_rows(
-    sequencer: RowSequencer, batches: Iterable[pa.RecordBatch]
-) -> Iterator[SequencedRow | Refused]:
-    """Yield the sorted rows of all files."""
-    for batch in batches:
-        for seq, source, item in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            record = unpack(item)
-            for row in [record] if isinstance(record, Refused) else sequencer.rows(source, [record]):
-                if not isinstance(row, Refused) and (row.place.without_sequence or row.place.seq != seq):
-                    raise WithoutSequence(sequencer.name_of(source))
-                yield row
+        for piece, opener in opened:
+            slabs = chain.from_iterable(slabs for _, _, slabs in read_slabs(piece, self.limits, opener))
+            for slab in [piece.fact] if isinstance(piece.fact, Refused) else until_fault(piece, slabs):
+                if isinstance(slab, Refused):
+                    yield sorted_batches.refusal(slab, self.schema)
+                else:
+                    yield from piece.fact.batches(slab, self.schema)

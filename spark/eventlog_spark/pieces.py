@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from eventlog.core.errors import BadFile, EventlogError, Refused
-from eventlog.core.formats import Row, Source
+from eventlog.core.formats import Source
 from eventlog.core.tables import Table
 from eventlog.files import parquet
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
 from eventlog.transfer.log_files.by_column import pieces
 from eventlog.transfer.log_files.by_column.pieces import FilePart, WrongCut
-from eventlog.transfer.log_files.by_column.row_batches import Slabs, one_by_one
+from eventlog.transfer.log_files.by_column.row_batches import Slabs
 from eventlog_spark.batches import answer, answers_of, bounded, gather
 from eventlog_spark.current_rows import PackRows
 from eventlog_spark.inputs import FilePiece, InputFile, Open, Opened, ReadStreams, contents, is_remote
@@ -158,16 +158,6 @@ def read_slabs(
     name, _, container, _ = piece.file
     with open_input(name, opened=opener) as content:
         yield name, *piece.part.read(content, name, container, limits)
-
-
-def rows_of_piece(piece: FilePiece, limits: Limits, opener: Open) -> Iterator[Row | Refused]:
-    """Yield the rows of a piece one by one."""
-    for _, _, slabs in read_slabs(piece, limits, opener):
-        for slab in slabs:
-            if isinstance(slab, Refused):
-                yield slab
-            else:
-                yield from one_by_one(slab)
 
 
 def tasks_of(spark: Any, parts: Iterable[FilePiece], read: Read) -> RowFeed:

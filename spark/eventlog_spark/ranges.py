@@ -18,6 +18,7 @@ from eventlog.formats.qlik import sequence
 from eventlog.formats.qlik.sequenced import Sequencer
 from eventlog.formats.qlik.whole_transactions import assemble
 from eventlog.transactions.stream_settings import StreamSettings
+from eventlog.transfer.change_files.by_sequence import MakeForm
 from eventlog.transfer.report import publish
 from eventlog_spark.batches import bounded
 from eventlog_spark.reports import NoteRefused, Reports
@@ -53,6 +54,7 @@ class RangeOutput(NamedTuple):
 
     rows: Callable[[Iterator[Change], list[Refused]], Iterable[FrameRow]]
     schema: pa.Schema
+    make_form: MakeForm | None  # of rows by column, whose texts are structs; None if all go one by one
     reports: Reports | None = None  # of the job, if a command runs it
 
 

@@ -22,6 +22,7 @@ from pyspark.sql import functions as f
 from eventlog.core.errors import EventlogError
 from eventlog.fold.by_column.runs import NO_RUNS, joined_runs, runs_among
 from eventlog.fold.by_column.vectors import Ints
+from eventlog.transfer.change_files.sorted_batches import WithoutSequence
 from eventlog.transfer.log_files.by_column.pieces import WrongCut
 from eventlog_spark.batches import pack, task_number, unpack
 from eventlog_spark.packing import Batches, RowFeed, Task
@@ -103,10 +104,6 @@ def with_places(lost: Any, rows: Any) -> Any:
     return lost.join(places, "id", "left").select(*columns)
 
 
-class NeedsSlowWay(EventlogError):
-    """{0}"""
-
-
 class MarkedError(EventlogError):
     """a task ended, and the job {0} decides how it goes on: {1} {2}"""
 
@@ -170,7 +167,7 @@ class Marked:
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         try:
             yield from self.task(batches)
-        except (WrongCut, NeedsSlowWay) as fault:
+        except (WrongCut, WithoutSequence, ScatteredIds) as fault:
             raise MarkedError(self.mark, type(fault).__name__, fault) from None
 
 
@@ -224,7 +221,7 @@ def _refusals_in(batch: pa.RecordBatch) -> Iterable[Refusal]:
 _MOST_RUNS = 10_000  # of a task
 
 
-class ScatteredIds(NeedsSlowWay):
+class ScatteredIds(EventlogError):
     """record_ids are in no order: compare them in a shuffle"""
 
 

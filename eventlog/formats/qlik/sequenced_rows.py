@@ -48,21 +48,18 @@ class RowSequencer(Sequencer):
         self._change_tables: list[_ChangeTable] = []
         self.evidence = MaskEvidence()
 
-    def has_sequence(self, source: int) -> bool:
-        """Return whether the rows of a source have a change_seq, except for those of a full load."""
-        return self._change_tables[source].part.heading.sequenced
+    @property
+    def source_count(self) -> int:
+        """Return how many sources there are."""
+        return len(self._change_tables)
+
+    def part_of(self, source: int) -> TablePart:
+        """Return a source as a part of its change table."""
+        return self._change_tables[source].part
 
     def table_of(self, source: int) -> int:
         """Return the number of the table of a source, as places have it."""
         return self._change_tables[source].table
-
-    def place_of_sequence(self, source: int) -> int | None:
-        """Return the place of the change_seq among the cells of a source; None if it has none."""
-        return self._change_tables[source].part.heading.headers.get("change_seq")
-
-    def name_of(self, source: int) -> str:
-        """Return the name of a source."""
-        return self._change_tables[source].part.source.name
 
     @property
     def later_rows(self) -> int:

@@ -6,7 +6,7 @@ Their places are those of `formats/qlik/sequenced`, and so are the rules for the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,13 +27,14 @@ from eventlog.formats.qlik.rows import ChangeRow, TablePart, read_row
 from eventlog.formats.qlik.sequenced import SequenceGroup
 from eventlog.formats.qlik.sequenced_rows import RowSequencer
 from eventlog.transfer.change_files.file_rows import FileRows, RowChunk, open_rows, rows_at_once
-from eventlog.transfer.change_files.odd_lines import OddLines
+from eventlog.transfer.change_files.odd_lines import Interleaved, OddLines
 from eventlog.transfer.change_files.sorted_slabs import Slab, SlabSorter, keys_of, order_of
 from eventlog.transfer.report import Report
 
 _BYTES: Final = 32 << 20  # of their cells; lines have at most twelve times as many, and Arrow holds 2 GiB
 
 MakeForm = Callable[[BatchTable], LineForm]
+T = TypeVar("T")
 
 
 class _Layout:
@@ -108,9 +109,8 @@ class SequencedFiles:
         self._report = report
         self._at_once = at_once
         self._sorter = SlabSorter(memory)
-        self._parts: list[TablePart] = []
         self._layouts: list[_Layout] = []
-        self._layout_of_source: list[int] = []
+        self._layout_of_source: dict[int, int] = {}
 
     def close(self) -> None:
         """Drop all rows."""
@@ -118,30 +118,35 @@ class SequencedFiles:
 
     def read(self, file: Input, limits: Limits, advance: Advance) -> None:
         """Read a file, and report the rows that are refused by themselves."""
-        number = len(self._parts)
+        number = self._sequencer.source_count
         with open_rows(file, limits, advance) as opened:
             part = self._sequencer.add_source(Source[Row](file.name, stem_of(file.name), opened.columns, ()))
             assert not isinstance(part, Refused)
-            self._parts.append(part)
             greatest = ""
             for chunk in opened.chunks:
-                greatest = self._add(number, chunk, greatest)
+                placed, greatest = self.slab(number, chunk, greatest)
+                if placed is not None:
+                    self._sorter.add(placed)
 
     def lines(self, odd_lines: OddLines) -> Iterator[bytes | memoryview]:
         """Yield the lines of all changes in their order."""
-        at_once = min((layout.at_once for layout in self._layouts), default=1)
         for slabs in self._sorter.in_order():
-            rows = self._sort(slabs)
-            for first, last in _steps(rows, at_once):
-                yield from self._step(slabs, rows.slice(first, last), odd_lines)
+            yield from self.lines_of(slabs, odd_lines)
         for refused in self._sequencer.reports():
             self._report.refuse(refused)
 
-    def _add(self, source: int, chunk: RowChunk, greatest: str) -> str:
-        """Add rows of a source, and report the refused; return the greatest change_seq of all its rows."""
+    def lines_of(self, slabs: Sequence[Slab], writer: Interleaved[T]) -> Iterator[T]:
+        """Yield the lines of a part of all changes, which has whole groups."""
+        at_once = min((layout.at_once for layout in self._layouts), default=1)
+        rows = self._sort(slabs)
+        for first, last in _steps(rows, at_once):
+            yield from self._step(slabs, rows.slice(first, last), writer)
+
+    def slab(self, source: int, chunk: RowChunk, greatest: str = "") -> tuple[Slab | None, str]:
+        """Return the rows of a source that are not refused, if any, and its greatest change_seq so far."""
         rows = chunk.rows
-        if source == len(self._layout_of_source):
-            self._layout_of_source.append(self._find_layout(self._parts[source], rows))
+        if source not in self._layout_of_source:
+            self._layout_of_source[source] = self._find_layout(self._sequencer.part_of(source), rows)
         headers = self._layouts[self._layout_of_source[source]].reader.headers(rows.columns)
         is_refused, sequences = headers.refused, headers.sequences
         is_refused[list(chunk.refused)] = True
@@ -151,11 +156,11 @@ class SequencedFiles:
             accepted = list(self._report.accepted(records))
             assert not accepted
             rows, sequences = rows.take(sound), sequences.take(pa.array(sound))
-        if len(sequences):
-            table = self._sequencer.table_of(source)
-            keys, greatest = keys_of(sequences, rows.where, table, source, greatest)
-            self._sorter.add(Slab(source, rows, keys))
-        return greatest
+        if not len(sequences):
+            return None, greatest
+        table = self._sequencer.table_of(source)
+        keys, greatest = keys_of(sequences, rows.where, table, source, greatest)
+        return Slab(source, rows, keys), greatest
 
     def _find_layout(self, part: TablePart, rows: FileRows) -> int:
         """Return the number of the layout of a source."""
@@ -185,9 +190,7 @@ class SequencedFiles:
         starts = np.append(np.flatnonzero(begins(keys)), len(keys))
         return _Sorted(layouts, slab_of, places, starts, np.concatenate([[0], np.cumsum(sizes)]))
 
-    def _step(
-        self, slabs: Sequence[Slab], rows: _Sorted, odd_lines: OddLines
-    ) -> Iterator[bytes | memoryview]:
+    def _step(self, slabs: Sequence[Slab], rows: _Sorted, writer: Interleaved[T]) -> Iterator[T]:
         """Yield the lines of some groups."""
         columns = {number: self._layouts[number].next(count) for number, count in _counts(rows.layouts)}
         lines_of_groups, proven = self._make(rows, columns)
@@ -198,7 +201,7 @@ class SequencedFiles:
             items = self._sequencer.changes(SequenceGroup(records[0].seq or "", records))
             return (item if isinstance(item, Refused) else item.change for item in items)
 
-        yield from odd_lines.among(lines_of_groups, proven, self._sequencer.evidence, changes_of)
+        yield from writer.among(lines_of_groups, proven, self._sequencer.evidence, changes_of)
 
     def _make(self, rows: _Sorted, columns: Mapping[int, Sequence[pa.Array]]) -> tuple[Texts, Ints]:
         """Return the line of each group, and the byte order that its mask proves."""
@@ -210,7 +213,7 @@ class SequencedFiles:
         starts, sizes = rows.groups
         is_mixed = np.minimum.reduceat(rows.layouts, starts) != np.maximum.reduceat(rows.layouts, starts)
         odd, proven, at = is_mixed.copy(), np.zeros(len(starts), np.int64), np.zeros(len(starts), np.int64)
-        texts = [pa.array([""], pa.string())]
+        texts: list[pa.Array] = []
         for number, of_layout in columns.items():
             groups = np.flatnonzero((rows.layouts[starts] == number) & ~is_mixed)
             if len(groups):
@@ -223,6 +226,8 @@ class SequencedFiles:
                 odd[groups] = lines_of_groups.odd
                 at[groups] = sum(map(len, texts)) + np.arange(len(groups))
                 texts.append(lines_of_groups.texts)
+        if not texts:
+            return Texts(pa.nulls(len(odd)), odd), proven
         return Texts(pa.concat_arrays(texts).take(pa.array(at)), odd), proven
 
     def _make_of_layout(self, number: int, columns: Sequence[pa.Array], groups: Groups) -> tuple[Texts, Ints]:
@@ -247,9 +252,8 @@ class SequencedFiles:
         for position in np.flatnonzero(is_odd).tolist():
             slab, place = slabs[rows.slabs[position]], int(rows.places[position])
             where, record = int(slab.rows.where[place]), slab.rows.records[place].as_py()
-            yield read_row(
-                self._parts[slab.source], where, next(cells_of[self._layout_of_source[slab.source]]), record
-            )
+            cells_of_row = next(cells_of[self._layout_of_source[slab.source]])
+            yield read_row(self._sequencer.part_of(slab.source), where, cells_of_row, record)
 
 
 _ALL_ODD = Texts(pa.array([""], pa.string()), np.ones(1, np.bool_)), np.zeros(1, np.int64)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +22,35 @@ from eventlog.transfer.report import Prepare, Report
 from eventlog.xds.documents import write_events
 from eventlog.xds.write import EventWriter
 
+T = TypeVar("T")
 ChangesOf = Callable[[int], Iterable[Change | Refused]]  # of an odd line, by its number
 
 
-class OddLines:
+class Interleaved(ABC, Generic[T]):
+    """A writer of lines that were made by column, and between them of odd changes."""
+
+    def among(self, lines: Texts, proven: Ints, evidence: MaskEvidence, changes_of: ChangesOf) -> Iterator[T]:
+        """Yield the lines in their order; the changes of an odd one are read when those before it are out."""
+        done = 0
+        for odd in [*np.flatnonzero(lines.odd).tolist(), len(proven)]:
+            if odd > done:
+                yield self.pass_on(lines.texts[done:odd])
+            for number, count in enumerate(np.bincount(proven[done:odd]).tolist()):
+                evidence.add(proven_order(number), count)
+            if odd < len(proven):
+                yield from self.write(changes_of(odd))
+            done = odd + 1
+
+    @abstractmethod
+    def pass_on(self, texts: pa.Array) -> T:
+        """Return lines together."""
+
+    @abstractmethod
+    def write(self, changes: Iterable[Change | Refused]) -> Iterator[T]:
+        """Yield the lines of changes."""
+
+
+class OddLines(Interleaved[bytes | memoryview]):
     """Writes changes one by one, and reports what the plain writer refuses and counts."""
 
     def __init__(self, target: Endpoint, prepare: Prepare, report: Report) -> None:
@@ -43,20 +69,6 @@ class OddLines:
                 self._report.refuse_change(record)
             else:
                 yield record if isinstance(record, bytes) else dump_line(record)
-
-    def among(
-        self, lines: Texts, proven: Ints, evidence: MaskEvidence, changes_of: ChangesOf
-    ) -> Iterator[bytes | memoryview]:
-        """Yield the lines in their order; the changes of an odd one are read when those before it are out."""
-        done = 0
-        for odd in [*np.flatnonzero(lines.odd).tolist(), len(proven)]:
-            if odd > done:
-                yield self.pass_on(lines.texts[done:odd])
-            for number, count in enumerate(np.bincount(proven[done:odd]).tolist()):
-                evidence.add(proven_order(number), count)
-            if odd < len(proven):
-                yield from self.write(changes_of(odd))
-            done = odd + 1
 
     def pass_on(self, texts: pa.Array) -> memoryview:
         """Return lines together, and count their changes."""

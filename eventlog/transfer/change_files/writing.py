@@ -94,6 +94,11 @@ class ChangeFiles:
         return self._make_form(table) if is_described or self._target.format.name != "xds" else None
 
     def _make_form(self, table: BatchTable) -> LineForm:
-        if self._target.format.name == "xds":
-            return XdsLines(self._target.tables, self._target.of_format, table)
-        return NeutralLines(table)
+        return form_of(self._target, table)
+
+
+def form_of(target: Endpoint, table: BatchTable) -> LineForm:
+    """Return the form of a target's lines."""
+    if target.format.name == "xds":
+        return XdsLines(target.tables, target.of_format, table)
+    return NeutralLines(table)

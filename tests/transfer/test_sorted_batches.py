@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.files.inputs import open_input
 from eventlog.formats.neutral import dumps
@@ -25,8 +26,11 @@ from eventlog.transfer.change_files.sorted_batches import (
     SortedRows,
     TableSources,
     WithoutSequence,
+    bounds_of,
     heading_of,
+    ranges_of_rows,
     refusal,
+    some_times,
     whole_groups,
 )
 from eventlog.transfer.change_files.writing import form_of
@@ -86,16 +90,29 @@ def sorted_rows(job: Job, sizes: list[int]) -> Sorted:
     return Sorted(SortedRows(sequencer, sources.layouts, in_files=True), parts)
 
 
+class Draining(OddLines):
+    """A writer that takes what was refused before it writes, as that of Spark does."""
+
+    refused: list[Refused]
+    heard: list[Refused]
+
+    def write(self, changes: Iterable[Change | Refused]) -> Iterator[bytes]:
+        self.heard += self.refused
+        self.refused.clear()
+        return super().write(changes)
+
+
 def by_column(job: Job, sizes: list[int]) -> Lines:
     """Return what sorted rows become by column."""
     reader, batches = sorted_rows(job, sizes)
     heard: list[Refused] = []
     report, refused = Report(heard.append), list[Refused]()
     prepare = before_writing(job.source.format, job.tables, report, job.target.format)
-    writer = OddLines(job.target, prepare, report)
+    writer = Draining(job.target, prepare, report)
+    writer.refused, writer.heard = refused, heard
     assert reader.are_certain(batches[0].schema)
     lines = reader.lines(whole_groups(batches), lambda table: form_of(job.target, table), writer, refused)
-    return Lines(b"".join(lines), _counted([*heard, *refused]))
+    return Lines(b"".join(lines), _counted(heard))
 
 
 def by_row(job: Job, sizes: list[int]) -> Lines:
@@ -178,3 +195,19 @@ def test_the_last_group_is_carried_over(tmp_path: Path) -> None:
         given_back = [batch.column("seq").to_pylist() for batch in whole_groups(parts)]
         assert [*itertools.chain(*given_back)] == rows["seq"]
         assert all(one[-1] != other[0] for one, other in itertools.pairwise(given_back))
+
+
+def test_ranges_begin_between_hundredths_of_a_second() -> None:
+    """Give rows of one time one range, in the order of times; and none to what memory cannot hold."""
+    seqs = [f"{20240318104726000 // 10 + number // 7:016}{number:019}" for number in range(5_000)]
+    batch = pa.RecordBatch.from_pydict({"seq": ["", *seqs]})
+    bounds = bounds_of([some_times([batch])], 4, 1_000)
+    assert bounds is not None
+    ranges = ranges_of_rows(bounds, batch).tolist()
+    assert ranges == sorted(ranges)
+    assert {*ranges} == {0, 1, 2, 3}
+    by_time = {(seq[:16], number) for seq, number in zip(seqs, ranges[1:], strict=True)}
+    assert len(by_time) == len({time for time, _ in by_time})
+    same = pa.RecordBatch.from_pydict({"seq": [seqs[0]] * 600})
+    assert bounds_of([some_times([same])], 4, 1 << 30) is None
+    assert bounds_of([], 4, 1 << 30) is not None

@@ -114,7 +114,7 @@ class RowJoin(RangeJoin):
             return bounded(rows, self.output.schema)
 
         assert self.output.make_form is not None
-        lines = sorted_batches.ColumnLines(self.output.schema, write)
+        lines = sorted_batches.RangeLines(self.output.schema, write)
         result = self.records.lines(batches, self.output.make_form, lines, refused)
         return joined(sorted_batches.cut(result))
 

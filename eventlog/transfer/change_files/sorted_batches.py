@@ -268,7 +268,7 @@ def _group(batch: pa.RecordBatch, row: int) -> tuple[Any, ...]:
     return seq, table, None if seq else number
 
 
-class ColumnLines(Interleaved[pa.RecordBatch]):
+class RangeLines(Interleaved[pa.RecordBatch]):
     """A writer of rows that were made by column, and between them of odd changes."""
 
     def __init__(self, schema: pa.Schema, write: Callable[[Iterable[Change | Refused]], Batches]) -> None:

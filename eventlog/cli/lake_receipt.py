@@ -31,15 +31,16 @@ from eventlog.core.errors import Misuse
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.values import Kind, Precision
 from eventlog.sql.connect import connect
-from eventlog.transfer.targets.lake.delta_table import DeltaPlace, DeltaSnapshot
-from eventlog.transfer.targets.lake.lake_settings import DELETED, read_place
+from eventlog.transfer.targets.lake.lake_place import LakePlace, LakeSnapshot
+from eventlog.transfer.targets.lake.lake_settings import DELETED, is_lake
 from eventlog.transfer.targets.lake.lake_tables import KEY, SOURCE
-from eventlog.transfer.targets.lake.lake_types import column_of, lake_type
+from eventlog.transfer.targets.lake.lake_types import column_of
+from eventlog.transfer.targets.lake.lakes import lake_at
 from eventlog.transfer.targets.lake.rounds import Round
 
 _SHOWN = 5  # keys of rows that differ
 Batches = Iterator[pa.RecordBatch]
-SourceOf = Callable[[DeltaSnapshot], "TableSide | LakeSide"]
+SourceOf = Callable[[LakeSnapshot], "TableSide | LakeSide"]
 
 
 class TableReceipt(NamedTuple):
@@ -57,7 +58,7 @@ class TableReceipt(NamedTuple):
         return f"{self.name}  version {self.version}  {self.rows} rows  digest {self.digest}  {differing}"
 
 
-def receipts(place: DeltaPlace, this: Round, against: str) -> Iterator[TableReceipt]:
+def receipts(place: LakePlace, this: Round, against: str) -> Iterator[TableReceipt]:
     """Yield the receipt of each table of a round, compared with a database or another lake."""
     with _source_at(against, place) as source_of:
         for name, version in sorted(this.versions.items()):
@@ -68,7 +69,7 @@ def receipts(place: DeltaPlace, this: Round, against: str) -> Iterator[TableRece
                 yield _receipt(table_snapshot, source_of(table_snapshot))
 
 
-def _receipt(table_snapshot: DeltaSnapshot, source: TableSide | LakeSide) -> TableReceipt:
+def _receipt(table_snapshot: LakeSnapshot, source: TableSide | LakeSide) -> TableReceipt:
     table, lake = source.table, LakeSide(table_snapshot, source.table)
     count, keys = 0, list[str]()
     source_rows, lake_rows = differing_rows(source, lake)
@@ -125,7 +126,7 @@ class LakeSide:
 
     levels = 0  # each level would read the files once more
 
-    def __init__(self, table_snapshot: DeltaSnapshot, table: Table) -> None:
+    def __init__(self, table_snapshot: LakeSnapshot, table: Table) -> None:
         self.table = table
         self.all_rows = RowSum()  # as they were read last
         self._snapshot = table_snapshot
@@ -134,7 +135,7 @@ class LakeSide:
         keys, data = places_of(table, names, table_snapshot.name)
         self._names = [names[at] for at in (*keys, *data)]
         self._by_number = table.key_columns[0].bounds is not None and pa.types.is_integer(
-            fields[keys[0]].arrow
+            fields[keys[0]].type.arrow
         )
 
     @property
@@ -212,28 +213,28 @@ def _sums(segments: Any, halves: Any) -> Iterator[SegmentSum]:
 
 
 @contextmanager
-def _source_at(against: str, place: DeltaPlace) -> Iterator[SourceOf]:
+def _source_at(against: str, place: LakePlace) -> Iterator[SourceOf]:
     """Return what finds the table of a source, in another lake or in one moment of a database."""
-    if against.startswith("delta:"):
-        other_place = place._replace(address=read_place(against))
+    if is_lake(against):
+        other_place = lake_at(against, place.options, "--against")
         yield lambda table_snapshot: _in_lake(other_place, table_snapshot)
         return
     with snapshot(connect(against)) as moment:
         yield lambda table_snapshot: _in_database(moment, table_snapshot)
 
 
-def _in_database(moment: TableSnapshot, table_snapshot: DeltaSnapshot) -> TableSide:
+def _in_database(moment: TableSnapshot, table_snapshot: LakeSnapshot) -> TableSide:
     readable = at_hand(moment.connection, table_snapshot.facts.get(SOURCE, table_snapshot.name))
     moment.add(readable)
     return TableSide(moment.connection, readable.table, readable, readable.table, is_digested=True)
 
 
-def _in_lake(place: DeltaPlace, table_snapshot: DeltaSnapshot) -> LakeSide:
+def _in_lake(place: LakePlace, table_snapshot: LakeSnapshot) -> LakeSide:
     other_snapshot = place.open(table_snapshot.name)
     if other_snapshot is None:
         raise Misuse(f"{place.address} has no table {table_snapshot.name}")
     fields = [each for each in table_snapshot.fields if each.name != DELETED]
-    columns = {each.name: column_of(each.name, lake_type(each.type_name)) for each in fields}
+    columns = {each.name: column_of(each.name, each.type) for each in fields}
     key = tuple(json.loads(table_snapshot.facts.get(KEY, "[]")))
     if not key:
         raise Misuse(f"the key of {table_snapshot.name} is not known, because others made the table")

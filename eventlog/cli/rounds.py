@@ -12,11 +12,10 @@ from eventlog.cli.options import SettingsCommand, settings_options
 from eventlog.cli.terminal import print_sentence, show
 from eventlog.core import settings
 from eventlog.core.errors import Misuse
-from eventlog.core.extras import extra
-from eventlog.transfer.targets.lake.lake_settings import LakeAccess, read_place
+from eventlog.transfer.targets.lake.lake_settings import LakeAccess
 
 if TYPE_CHECKING:
-    from eventlog.transfer.targets.lake.delta_table import DeltaPlace
+    from eventlog.transfer.targets.lake.lake_place import LakePlace
     from eventlog.transfer.targets.lake.rounds import Round
 
 
@@ -47,14 +46,13 @@ def rounds(
     gets a receipt: the number of its rows, a digest of them, and the keys of those that differ from the
     source. The source must not change meanwhile. The exit code is 1 if rows differ, or without such a round.
     """
-    access, place = settings.build(LakeAccess, options), read_place(lake)
-    with extra("lake", "a lake"):
-        from eventlog.transfer.targets.lake.delta_table import DeltaPlace
+    from eventlog.transfer.targets.lake.lakes import lake_at
     from eventlog.transfer.targets.lake.rounds import done_rounds
+
+    tables = lake_at(lake, settings.build(LakeAccess, options).store_options, "a lake")
 
     if record and against is None:
         raise Misuse("--record leaves the receipts that --against makes")
-    tables = DeltaPlace(place, access.store_options)
     done = {each.number: each for each in done_rounds(tables, source)}
     this = done.get(number or max(done, default=0))
     if this is None:
@@ -71,7 +69,7 @@ def rounds(
             show(f"  {table}  version {version}")
 
 
-def _show_receipts(tables: DeltaPlace, this: Round, against: str, *, record: bool, as_json: bool) -> None:
+def _show_receipts(tables: LakePlace, this: Round, against: str, *, record: bool, as_json: bool) -> None:
     from eventlog.cli.lake_receipt import receipts
 
     all_receipts = list(receipts(tables, this, against))

@@ -24,6 +24,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "informix": ("jpype",),
     "otel": ("opentelemetry",),
     "lake": ("deltalake",),
+    "iceberg": ("pyiceberg",),
 }
 
 

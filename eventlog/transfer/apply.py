@@ -7,7 +7,6 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 
 from eventlog.core.errors import Misuse
-from eventlog.core.extras import extra
 from eventlog.files.current_files import load_current
 from eventlog.files.inputs import Advance
 from eventlog.sql.common.time_fractions import WHOLE_SECONDS
@@ -18,7 +17,7 @@ from eventlog.transfer.job import Job
 from eventlog.transfer.loop import ONE_ROUND, RunLength, transfer
 from eventlog.transfer.opening import open_source
 from eventlog.transfer.report import Report, before_writing
-from eventlog.transfer.targets.lake.lake_settings import LakeSettings, read_place
+from eventlog.transfer.targets.lake.lake_settings import LakeSettings
 from eventlog.transfer.targets.tables.apply_progress import BY_FORMAT
 from eventlog.transfer.targets.tables.apply_settings import ApplySettings, SourceSchema
 from eventlog.transfer.targets.tables.database import Database
@@ -72,16 +71,16 @@ def apply_to_lake(
     run_length: RunLength = ONE_ROUND,
 ) -> Tally:
     """Apply the changes of a job to the tables of a lake in rounds, as long as the run goes on."""
-    place = read_place(address)
     if job.source_format in BY_FORMAT and not job.source.place:
         raise OnlyMarks(job.source_format)
-    with extra("lake", "--to-lake"):
-        from eventlog.transfer.targets.lake.delta_table import DeltaPlace
     from eventlog.transfer.targets.lake.lake_writer import Lake
+    from eventlog.transfer.targets.lake.lakes import lake_at
+
+    place = lake_at(address, lake_settings.store_options, "--to-lake")
 
     def open_target(stack: ExitStack, name: str, schema: SourceSchema) -> GroupTarget:
         return Lake(
-            DeltaPlace(place, lake_settings.store_options),
+            place,
             name,
             job.tables,
             apply_settings,

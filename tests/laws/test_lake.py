@@ -11,13 +11,21 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-import deltalake
 import pytest
 
 import eventlog
 from eventlog.core.change import Change
 from eventlog.transfer.job import Job
-from tests.kit.lake import Duck, Killed, apply_job, at_each_commit, queries_of_page, write_changes
+from tests.kit.lake import (
+    FORMATS,
+    Duck,
+    Killed,
+    LakeFolder,
+    apply_job,
+    at_each_commit,
+    queries_of_page,
+    write_changes,
+)
 from tests.laws.lake_history import COLUMNS, NAMES, TABLES, History, State, Transaction
 
 pytestmark = pytest.mark.quick
@@ -36,48 +44,51 @@ def expected(state: State, name: str) -> list[tuple[Any, ...]]:
 class Judge:
     """A judge that compares both tables after each round that is done with the history."""
 
-    def __init__(self, folder: Path, history: list[Transaction]) -> None:
+    def __init__(self, lake: LakeFolder, history: list[Transaction]) -> None:
         self.judged = 0  # rounds
         self.changes = 0  # of these rounds
-        self._folder = folder
+        self._lake = lake
         self._duck = Duck()
         self._ends = dict(zip(accumulate(len(each.changes) for each in history), history, strict=True))
 
     def look(self) -> None:
         """Judge the rounds that were not judged yet."""
-        if not (self._folder / "eventlog_rounds" / "_delta_log").exists():
+        if "eventlog_rounds" not in self._lake.names:
             return
         columns = "round, state, table_name, version, changes"
-        rounds = self._duck.rows(self._folder, "eventlog_rounds", columns)
+        rounds = self._duck.rows(self._lake, "eventlog_rounds", columns)
         changes = {number: count for number, state, _, _, count in rounds if state == "begun"}
         done = sorted({number for number, state, *_ in rounds if state == "done"})
         assert done == list(range(1, len(done) + 1))
         for number in done[self.judged :]:
             self.changes += changes[number]
             versions = {name: version for n, of, name, version, _ in rounds if (n, of) == (number, "done")}
-            tables = {name: self.rows(name, versions[name]) if name in versions else [] for name in NAMES}
-            self._compare(tables)
+            self._compare(versions)
             self.judged = number
 
     def rows(self, name: str, version: int | None = None) -> list[Any]:
         """Return the rows of a table in a version, by default in its newest one."""
-        return sorted(self._duck.rows(self._folder, name, ", ".join(COLUMNS), version))
+        return sorted(self._duck.rows(self._lake, name, ", ".join(COLUMNS), version))
 
-    def _compare(self, tables: dict[str, list[Any]]) -> None:
+    def _tables(self, versions: dict[str, int]) -> dict[str, list[Any]]:
+        return {name: self.rows(name, versions[name]) if name in versions else [] for name in NAMES}
+
+    def _compare(self, versions: dict[str, int]) -> None:
         """Check for the tables after exactly the transactions of all rounds."""
         state = self._ends[self.changes].state
-        assert tables == {name: expected(state, name) for name in NAMES}, self.judged + 1
+        assert self._tables(versions) == {name: expected(state, name) for name in NAMES}, self.judged + 1
 
 
 class JudgeOfPositions(Judge):
     """A judge for a source that leaves out changes without effect, so that they cannot be counted."""
 
-    def __init__(self, folder: Path, history: list[Transaction]) -> None:
-        super().__init__(folder, history)
+    def __init__(self, lake: LakeFolder, history: list[Transaction]) -> None:
+        super().__init__(lake, history)
         self._later_states = [each.state for each in history]  # after the transactions of later rounds
 
-    def _compare(self, tables: dict[str, list[Any]]) -> None:
+    def _compare(self, versions: dict[str, int]) -> None:
         """Check for the tables after some later transaction."""
+        tables = self._tables(versions)
         while self._later_states:
             state = self._later_states.pop(0)
             if tables == {name: expected(state, name) for name in NAMES}:
@@ -85,17 +96,14 @@ class JudgeOfPositions(Judge):
         raise AssertionError(f"round {self.judged + 1} is after no transaction")
 
 
-def tidy(folder: Path) -> None:
-    """Compact all tables, and take away the files of their former versions, as their owner may."""
-    for path in folder.glob("*/_delta_log"):
-        table = deltalake.DeltaTable(str(path.parent))
-        table.optimize.compact()
-        table.create_checkpoint()
-        table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+@pytest.fixture(params=FORMATS)
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> LakeFolder:
+    """A lake of each format."""
+    return FORMATS[request.param](tmp_path / "lake")
 
 
 def run_despite_kills(
-    lake: Path,
+    lake: LakeFolder,
     job: Job,
     judge: Judge,
     drawn: random.Random,
@@ -124,7 +132,7 @@ def run_despite_kills(
             kills += 1
             judge.look()
             if drawn.random() < 0.3:
-                tidy(lake)
+                lake.tidy()
         else:
             judge.look()
             return kills
@@ -132,10 +140,10 @@ def run_despite_kills(
 
 @pytest.mark.parametrize("seed", [4, 5])
 def test_change_tables_are_read_on_from_their_positions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+    lake: LakeFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     history = list(History(seed, 40).transactions(300, truncates=0))
-    folder, lake = tmp_path / "ct", tmp_path / "lake"
+    folder = tmp_path / "ct"
     changes = [placed(change, number) for number, each in enumerate(history) for change in each.changes]
     eventlog.write(changes, f"{folder}/", "qlik-table", tables=TABLES)
     names = tuple(sorted(map(str, folder.iterdir())))
@@ -159,10 +167,15 @@ def placed(change: Change, transaction: int) -> Change:
     [(1, 40, 300), (2, 40, 300), pytest.param(3, 200, 2_000, marks=pytest.mark.long)],
 )
 def test_tables_are_equal_after_each_round_whatever_is_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, keys: int, changes: int
+    lake: LakeFolder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
+    keys: int,
+    changes: int,
 ) -> None:
     history = list(History(seed, keys).transactions(changes, truncates=2))
-    path, lake = tmp_path / "changes.jsonl", tmp_path / "lake"
+    path = tmp_path / "changes.jsonl"
     write_changes(path, [change for each in history for change in each.changes])
     judge, job = Judge(lake, history), Job("changes", "changes", (str(path),), tables=TABLES)
     assert run_despite_kills(lake, job, judge, random.Random(seed), monkeypatch) > 3
@@ -176,10 +189,10 @@ def test_tables_are_equal_after_each_round_whatever_is_killed(
 
 @pytest.mark.parametrize("keep", ["both", "history"])
 def test_a_history_gives_the_rows_after_each_round_by_the_query_of_the_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: str
+    lake: LakeFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: str
 ) -> None:
     history = list(History(6, 30).transactions(200, truncates=2))
-    path, lake = tmp_path / "changes.jsonl", tmp_path / "lake"
+    path = tmp_path / "changes.jsonl"
     write_changes(path, [change for each in history for change in each.changes])
     job = Job("changes", "changes", (str(path),), tables=TABLES)
     judge = Judge(lake, history) if keep == "both" else JudgeOfHistories(lake, history)
@@ -197,7 +210,7 @@ def test_a_history_gives_the_rows_after_each_round_by_the_query_of_the_page(
 class JudgeOfHistories(Judge):
     """A judge that reads the histories, which have the state after every round."""
 
-    def _compare(self, tables: dict[str, list[Any]]) -> None:
+    def _compare(self, versions: dict[str, int]) -> None:
         state = self._ends[self.changes].state
         columns = [COLUMNS.index(column) for column in ("id", "name", "note")]
         for name in NAMES:
@@ -205,10 +218,8 @@ class JudgeOfHistories(Judge):
             assert self._rows_as_of(name, self.judged + 1) == rows, (self.judged + 1, name)
 
     def _rows_as_of(self, name: str, number: int) -> list[Any]:
-        if not (self._folder / f"{name}_history").exists():
+        if f"{name}_history" not in self._lake.names:
             return []
-        (query,) = queries_of_page(self._folder, "lake-history")
         renamed = (("usr_", f"{name}_"), ("idu", "id"), ("fname", "name"), ("lname", "note"))
-        for of_page, here in renamed:
-            query = query.replace(of_page, here)
+        (query,) = queries_of_page(self._lake, "lake-history", renamed)
         return sorted(self._duck.query(query.replace("round <= 1", f"round <= {number}")))

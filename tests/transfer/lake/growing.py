@@ -8,7 +8,7 @@ from typing import Any
 from eventlog.core import tablesfile
 from eventlog.core.change import Change, Op
 from eventlog.core.tables import Tables
-from tests.kit.lake import Applied, Duck, apply_file, write_changes
+from tests.kit.lake import Applied, Duck, LakeFolder, apply_file, write_changes
 from tests.transfer.targets.model import changed
 
 COLUMNS = 'idu = "integer", fname = "varchar(64)", lname = "varchar(64)", n = "integer"'
@@ -20,8 +20,8 @@ JANE = changed(Op.INSERT, 2, fname="Jane", lname="Doe", n=2)
 class GrowingInput:
     """A file of changes, which is applied as far as it has grown."""
 
-    def __init__(self, folder: Path) -> None:
-        self.lake = folder / "lake"
+    def __init__(self, lake: LakeFolder, folder: Path) -> None:
+        self.lake = lake
         self._path = folder / "changes.jsonl"
         self._changes: list[Change] = []
         self._duck = Duck()
@@ -42,7 +42,7 @@ class GrowingInput:
 
     def columns(self, table: str) -> list[str]:
         """Return the names of a table's columns."""
-        return [name for name, *_ in self.query(f"describe from delta_scan('{self.lake / table}')")]
+        return [name for name, *_ in self.query(f"describe from {self.lake.scan(table)}")]
 
     def query(self, statement: str) -> list[Any]:
         """Return the rows of a statement, as DuckDB reads them."""
@@ -50,7 +50,7 @@ class GrowingInput:
 
     def rounds(self, columns: str, state: str = "done") -> list[Any]:
         """Return columns of the table of rounds."""
-        rounds = f"delta_scan('{self.lake / 'eventlog_rounds'}')"
+        rounds = self.lake.scan("eventlog_rounds")
         query = f"select {columns} from {rounds} where state = '{state}' order by entry, table_name"
         return self.query(query)
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 
 from eventlog.core.change import Change, Op
 from eventlog.core.errors import Misuse
@@ -56,12 +55,12 @@ def test_no_change_that_was_refused_is_in_it(log: GrowingInput, keep: str, kept:
     applied = log.apply(JACK, bad, changed(Op.UPDATE, 9, n=3), keep=keep)
     assert applied.tally.refused == 4 - 1 - len(kept)
     assert [row[3] for row in history(log)] == kept
-    assert (log.lake / "usr").exists() is (keep == "both")
+    assert ("usr" in log.lake.names) is (keep == "both")
 
 
 def test_it_has_the_round_as_the_table_has(log: GrowingInput) -> None:
     log.apply(JACK, keep="both")
-    assert log.rounds("table_name, version") == [("usr", 1), ("usr_history", 1)]
+    assert log.rounds("table_name") == [("usr",), ("usr_history",)]
     assert log.rounds("table_name", "begun") == [("usr",), ("usr_history",)]
 
 
@@ -82,7 +81,7 @@ def test_a_restart_commits_what_lacks_the_round(
         (2, 2, "update", 2),
         (2, 4, "update", 3),
     ]
-    assert log.rounds("table_name, version")[-2:] == [("usr", 2), ("usr_history", 2)]
+    assert len(set(log.rounds("table_name, version"))) == 4
 
 
 def test_new_columns_are_in_both(log: GrowingInput) -> None:
@@ -103,10 +102,10 @@ def test_a_table_with_the_name_of_a_history_is_refused(log: GrowingInput, is_fir
 def test_a_history_of_other_types_is_refused(log: GrowingInput) -> None:
     log.apply(JACK)
     rows = pa.table({"idu": ["1"], "eventlog_supplied": [["idu"]]})
-    write_deltalake(str(log.lake / "usr_history"), rows)
+    log.lake.make("usr_history", rows)
     (reason,) = log.apply(JANE, keep="both").reasons
     assert (
-        reason == "usr_history cannot be made as its changes need it: idu is string there, and integer in usr"
+        reason == "usr_history cannot be made as its changes need it: idu is text there, and integer in usr"
     )
     assert len(log.rows()) == 1
 

@@ -12,7 +12,8 @@ import pytest
 
 from eventlog.core.change import Change, Op
 from eventlog.transfer.job import Job
-from eventlog.transfer.targets.lake.delta_table import DeltaPlace, LakeFailed
+from eventlog.transfer.targets.lake.delta_table import DeltaPlace
+from eventlog.transfer.targets.lake.lake_place import LakeFailed
 from eventlog.transfer.targets.tables.outcomes import OtherApply
 from tests.kit import storage
 from tests.kit.lake import apply_place, at_each_commit, write_changes
@@ -78,7 +79,7 @@ class StoredLake:
         return len(changes) - tally.skipped
 
     def rows(self) -> list[dict[str, Any]]:
-        snapshot = DeltaPlace(self.place).open("usr")
+        snapshot = DeltaPlace(self.place, {}).open("usr")
         assert snapshot is not None
         rows: list[dict[str, Any]] = snapshot.rows(["idu", "fname"]).sort_by("idu").to_pylist()
         return rows

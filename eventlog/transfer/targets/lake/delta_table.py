@@ -1,17 +1,15 @@
-"""Tables of Delta Lake: each commit has rows, the number of its round and the source's position, or nothing.
+"""Tables of Delta Lake.
 
-The library commits one number twice if it is asked to, so `LakeCommit` asks first. It never tries a commit
-again by itself: it raises `AnotherCommit` if one came between, and its caller reads the table again.
+The library commits one number twice if it is asked to, so callers look for it first.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import deltalake
 import pyarrow as pa
@@ -19,21 +17,27 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, Transaction
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
-from eventlog.core.errors import EventlogError
-from eventlog.core.redaction import one_line, without_secrets
-from eventlog.transfer.targets.lake.lake_settings import DELETED, SUPPLIED
+from eventlog.transfer.targets.lake.lake_place import (
+    APPLICATION,
+    ROUND,
+    RUN,
+    AnotherCommit,
+    LakeCommit,
+    LakeFailed,
+    LakeField,
+    LakePlace,
+    LakeSnapshot,
+    RowChanges,
+    failure_of,
+)
+from eventlog.transfer.targets.lake.lake_settings import DELETED
+from eventlog.transfer.targets.lake.lake_types import UUID, lake_type
 
-_RUN, _POSITION, _ROUND = "eventlog.run", "eventlog.position", "eventlog.round"
 _UPKEEP = frozenset(("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "FSCK"))
 _MARK = {f"`{DELETED}`": "true"}
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # in messages of the library
 _CHECK, _BROKEN = "delta.constraints.", "failed validation check"
 _LOOK_BACK = 100  # commits in which that of a round is looked for
-_LONG = 1_000  # characters of a position: every reader of the table reads those of its last commits
-
-
-class LakeFailed(EventlogError):
-    """the table {0} of the lake: {1}"""
 
 
 class BrokenCheck(LakeFailed):
@@ -41,52 +45,21 @@ class BrokenCheck(LakeFailed):
 whole commit then; drop this check of the table, and run again"""
 
 
-class AnotherCommit(EventlogError):
-    """another commit of {0} came between"""
-
-
-class LakeCommit(NamedTuple):
-    """The facts that a commit has besides its rows."""
-
-    application: str  # under which Delta keeps the number
-    number: int
-    position: str
-    run: str  # the process that commits
-    facts: Mapping[str, str] = {}
-
-    @property
-    def properties(self) -> CommitProperties:
-        """Return them as the library takes them."""
-        named = {_ROUND: str(self.number), _POSITION: _short(self.position), _RUN: self.run}
-        transaction = Transaction(self.application, self.number)
-        return CommitProperties(
-            custom_metadata={**named, **self.facts}, max_commit_retries=0, app_transactions=[transaction]
-        )
-
-
-def _short(position: str) -> str:
-    """Return a position, or the digest of a long one, which the table of rounds has."""
-    if len(position) <= _LONG:
-        return position
-    return f"sha256:{hashlib.sha256(position.encode()).hexdigest()}"
-
-
-class DeltaPlace(NamedTuple):
+class DeltaPlace(LakePlace):
     """A folder of tables, on a disk or in a store."""
 
-    address: str
-    options: Mapping[str, str] = {}
+    no_names = frozenset(" ,;{}()\n\t=`")  # columns have them only by another name
 
-    def address_of(self, name: str) -> str:
-        """Return the address of a table."""
-        return f"{self.address.rstrip('/')}/{name}"
+    def __init__(self, address: str, options: Mapping[str, str]) -> None:
+        self.address = address
+        self.options = options
 
     def open(self, name: str, version: int | None = None) -> DeltaSnapshot | None:
         """Return a version of a table, the newest by default; None if there is no such table."""
         with _failing(name):
             try:
                 options = dict(self.options)
-                table = deltalake.DeltaTable(self.address_of(name), version, storage_options=options)
+                table = deltalake.DeltaTable(self._address_of(name), version, storage_options=options)
                 return DeltaSnapshot(name, table)
             except TableNotFoundError:
                 return None
@@ -95,7 +68,7 @@ class DeltaPlace(NamedTuple):
         """Make a table, unless somebody else makes it at the same moment."""
         with _failing(name):
             deltalake.DeltaTable.create(
-                self.address_of(name),
+                self._address_of(name),
                 schema,
                 mode="ignore",
                 configuration=dict(facts),
@@ -103,17 +76,15 @@ class DeltaPlace(NamedTuple):
                 raise_if_key_not_exists=False,
             )
 
+    def stored_as(self, wanted: pa.DataType) -> pa.DataType:
+        """Return the type of a column that holds the values of this one; times of day are texts."""
+        return pa.string() if wanted == UUID or pa.types.is_time(wanted) else wanted
 
-class DeltaField(NamedTuple):
-    """A column of a table."""
-
-    name: str
-    type_name: str  # as Delta spells it; `array`, `map` or `struct` of a nested one
-    nullable: bool
-    arrow: pa.DataType
+    def _address_of(self, name: str) -> str:
+        return f"{self.address.rstrip('/')}/{name}"
 
 
-class DeltaSnapshot:
+class DeltaSnapshot(LakeSnapshot):
     """One version of a table, and the commits that follow it."""
 
     def __init__(self, name: str, table: Any) -> None:
@@ -125,14 +96,10 @@ class DeltaSnapshot:
         return int(self._table.version())
 
     @cached_property
-    def fields(self) -> Sequence[DeltaField]:
+    def fields(self) -> Sequence[LakeField]:
         """The columns."""
-        schema = self._table.schema()
-        types = pa.schema(schema.to_arrow()).types
-        return [
-            DeltaField(field.name, str(field.type.type), field.nullable, arrow)
-            for field, arrow in zip(schema.fields, types, strict=True)
-        ]
+        schema = pa.schema(self._table.schema().to_arrow())
+        return [LakeField(field.name, lake_type(field.type), field.nullable) for field in schema]
 
     @property
     def facts(self) -> Mapping[str, str]:
@@ -143,18 +110,19 @@ class DeltaSnapshot:
         """Return the last number that was committed for an application; 0 without one."""
         return int(self._table.transaction_version(application) or 0)
 
-    def run_of(self, number: int) -> str:
+    def run_of(self, application: str, number: int) -> str:
         """Return the process that committed a number; empty if its commit is long ago."""
-        return str(self._commit_of(number).get(_RUN, ""))
+        return str(self._commit_of(application, number).get(RUN, ""))
 
-    def version_of(self, number: int) -> int:
+    def version_of(self, application: str, number: int) -> int:
         """Return the version that the commit of a number made; this one if that is long ago."""
-        return int(self._commit_of(number).get("version", self.version))
+        return int(self._commit_of(application, number).get("version", self.version))
 
-    def _commit_of(self, number: int) -> Mapping[str, Any]:
+    def _commit_of(self, application: str, number: int) -> Mapping[str, Any]:
         with _failing(self.name):
             commits = self._table.history(_LOOK_BACK)
-        return next((commit for commit in commits if commit.get(_ROUND) == str(number)), {})
+        named = {APPLICATION: application, ROUND: str(number)}
+        return next((commit for commit in commits if named.items() <= commit.items()), {})
 
     def kept_since(self, version: int) -> int:
         """Return the newest version that has the rows of an earlier one, because its owner only tidied up."""
@@ -167,28 +135,21 @@ class DeltaSnapshot:
             newest += 1
         return newest
 
-    @cached_property
-    def keeps_deleted(self) -> bool:
-        """Return whether deleted rows stay, and are marked."""
-        return any(field.name == DELETED for field in self.fields)
-
-    @cached_property
-    def is_history(self) -> bool:
-        """Return whether the rows are changes."""
-        return any(field.name == SUPPLIED for field in self.fields)
-
     def count_rows(self) -> int:
         """Return the number of rows that are not deleted."""
         with _failing(self.name):
             return int(self._dataset().count_rows(filter=self._present()))
 
-    def rows(self, columns: Sequence[str], first: str = "", values: pa.Array | None = None) -> pa.Table:
-        """Return some columns of all rows, or of those whose first key column has one of these values."""
+    def rows(self, columns: Sequence[str], within: Mapping[str, pa.Array] | None = None) -> pa.Table:
+        """Return some columns of rows that are not deleted: of all, or with one of these values in each of
+        these columns.
+        """
         with _failing(self.name):
-            present = self._present()
-            within = present if values is None else pc.field(first).isin(values)
-            both = within if present is None or values is None else within & present
-            return self._dataset().to_table(columns=list(columns), filter=both)
+            condition = self._present()
+            for name, values in (within or {}).items():
+                is_one = pc.field(name).isin(values)
+                condition = is_one if condition is None else is_one & condition
+            return self._dataset().to_table(columns=list(columns), filter=condition)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield some columns of all rows, batch by batch."""
@@ -231,40 +192,46 @@ class DeltaSnapshot:
 
     def _write(self, rows: pa.Table, commit: LakeCommit, mode: Any) -> int:
         with _failing(self.name, self._checks):
-            deltalake.write_deltalake(self._table, rows, mode=mode, commit_properties=commit.properties)
+            deltalake.write_deltalake(self._table, rows, mode=mode, commit_properties=_properties(commit))
             return self.version
 
-    def merge(self, rows: pa.Table, merging: Merging, commit: LakeCommit) -> int:
+    def merge(self, changes: RowChanges, commit: LakeCommit) -> int:
         """Change, insert and delete rows by their keys, and return the version."""
+        names = {place: f"`{name}`" for place, name in changes.names.items()}
+        or_deleted = f" or t.`{DELETED}`" if self.keeps_deleted else ""  # nothing of such a row stays
+        updates = {
+            names[place]: f"case when s.s{place}{or_deleted} then s.c{place} else t.{names[place]} end"
+            for place in changes.supplied
+        }
+        inserts = {name: f"s.c{place}" for place, name in names.items()}
+        if self.keeps_deleted:
+            updates[f"`{DELETED}`"] = inserts[f"`{DELETED}`"] = "false"
         with _failing(self.name, self._checks):
             merge = self._table.merge(
-                rows,
-                merging.on,
+                changes.rows,
+                " and ".join(f"t.{names[place]} = s.c{place}" for place in changes.key),
                 source_alias="s",
                 target_alias="t",
                 streamed_exec=False,  # so that files without a key between the bounds are not read
-                commit_properties=commit.properties,
+                commit_properties=_properties(commit),
             )
             if self.keeps_deleted:
-                merge = merge.when_matched_update(_MARK, merging.deleted)
+                merge = merge.when_matched_update(_MARK, "s.w = ''")
             else:
-                merge = merge.when_matched_delete(merging.deleted)
-            if merging.is_emptied:
+                merge = merge.when_matched_delete("s.w = ''")
+            if changes.is_emptied:
                 merge = merge.when_not_matched_by_source_update(_MARK)
-            merge = merge.when_matched_update(dict(merging.updates))
-            merge.when_not_matched_insert(dict(merging.inserts), merging.inserted).execute()
+            merge = merge.when_matched_update(updates)
+            merge.when_not_matched_insert(inserts, "s.w = 'w'").execute()
             return self.version
 
 
-class Merging(NamedTuple):
-    """The expressions of a merge of rows `s` into a table `t`."""
-
-    on: str
-    deleted: str
-    inserted: str
-    updates: Mapping[str, str]
-    inserts: Mapping[str, str]
-    is_emptied: bool  # the other rows are marked as deleted
+def _properties(commit: LakeCommit) -> CommitProperties:
+    """Return the facts of a commit as the library takes them."""
+    transaction = Transaction(commit.application, commit.number)
+    return CommitProperties(
+        custom_metadata=commit.properties, max_commit_retries=0, app_transactions=[transaction]
+    )
 
 
 @contextmanager
@@ -280,5 +247,4 @@ def _failing(name: str, checks: str = "") -> Iterator[None]:
     except (deltalake.exceptions.DeltaError, pa.ArrowException, OSError, ValueError) as fault:
         if checks and _BROKEN in str(fault):
             raise BrokenCheck(name, checks) from None
-        words = one_line(without_secrets(_COLOUR.sub("", str(fault))))
-        raise LakeFailed(name, words[:500]) from None  # the words of the cause, without its secrets
+        raise failure_of(name, _COLOUR.sub("", str(fault))) from None

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from eventlog.core.change import ABSENT, Change
-from eventlog.transfer.targets.lake.delta_table import LakeCommit
+from eventlog.transfer.targets.lake.lake_place import LakeCommit
 from eventlog.transfer.targets.lake.lake_settings import BEFORE
 from eventlog.transfer.targets.lake.lake_tables import HISTORY_FORM, LakeTable
 from eventlog.transfer.targets.lake.lake_types import array_of

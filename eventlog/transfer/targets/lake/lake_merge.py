@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventlog.core.change import ABSENT
-from eventlog.transfer.targets.lake.delta_table import LakeCommit, Merging
-from eventlog.transfer.targets.lake.lake_settings import DELETED
+from eventlog.transfer.targets.lake.lake_place import LakeCommit, RowChanges
 from eventlog.transfer.targets.lake.lake_tables import LakeTable
 from eventlog.transfer.targets.lake.lake_types import array_of, cells_in
 from eventlog.transfer.targets.tables.cells import Cells
@@ -41,7 +40,7 @@ class TableEffect:
             columns = zip(self._target.columns, self._table.types, self._columns, strict=True)
             rows = pa.table({name: array_of(of, cells) for name, of, cells in columns})
             return self._table.snapshot.replace(rows, commit)
-        return self._table.snapshot.merge(self._rows(), self._merging(), commit)
+        return self._table.snapshot.merge(self._changes(), commit)
 
     @property
     def _keeps_deleted(self) -> bool:
@@ -63,10 +62,10 @@ class TableEffect:
     def _current(self, keys: Iterable[RowKey], places: Sequence[int]) -> dict[RowKey, Cells]:
         """Return the cells at some places of the rows with these keys."""
         key_set, key = set(keys), self._target.key
-        firsts = list(dict.fromkeys(row_key[0] for row_key in key_set))
         names, types = self._target.columns, self._table.types
-        values = array_of(types[key[0]], firsts)
-        rows = self._table.snapshot.rows([names[place] for place in (*key, *places)], names[key[0]], values)
+        values = zip(key, map(set, zip(*key_set, strict=True)), strict=True)
+        within = {names[place]: array_of(types[place], list(cells)) for place, cells in values}
+        rows = self._table.snapshot.rows([names[place] for place in (*key, *places)], within)
         columns = [cells_in(types[at], rows.column(n)) for n, at in enumerate((*key, *places))]
         by_row = zip(*columns, strict=True)
         return {cells[: len(key)]: cells[len(key) :] for cells in by_row if cells[: len(key)] in key_set}
@@ -99,8 +98,8 @@ class TableEffect:
             if place not in self._target.key and (everything or any(cell is not ABSENT for cell in cells))
         ]
 
-    def _rows(self) -> pa.Table:
-        """Return the rows of a merge: cells, whether each is supplied, and what is done."""
+    def _changes(self) -> RowChanges:
+        """Return what is done to rows: their cells, whether each is supplied, and what happens."""
         effects, types, columns = self._effects, self._table.types, self._columns
         rows = {"w": pa.array([effect.write for effect in effects], pa.string())}
         replaced = [self._net.is_emptied or bool(effect.deletion) for effect in effects]
@@ -108,24 +107,10 @@ class TableEffect:
             rows[f"c{place}"] = array_of(types[place], columns[place])
         for place in self._supplied:
             pairs = zip(replaced, columns[place], strict=True)
-            rows[f"s{place}"] = pa.array([is_replaced or cell is not ABSENT for is_replaced, cell in pairs])
-        return pa.table(rows)
-
-    def _merging(self) -> Merging:
-        names = {place: f"`{self._target.columns[place]}`" for place in (*self._target.key, *self._supplied)}
-        or_deleted = f" or t.`{DELETED}`" if self._keeps_deleted else ""  # nothing of such a row stays
-        updates = {
-            names[place]: f"case when s.s{place}{or_deleted} then s.c{place} else t.{names[place]} end"
-            for place in self._supplied
-        }
-        inserts = {name: f"s.c{place}" for place, name in names.items()}
-        if self._keeps_deleted:
-            updates[f"`{DELETED}`"] = inserts[f"`{DELETED}`"] = "false"
-        return Merging(
-            " and ".join(f"t.{names[place]} = s.c{place}" for place in self._target.key),
-            "s.w = ''",
-            "s.w = 'w'",
-            updates,
-            inserts,
-            self._net.is_emptied,
+            supplied = [is_replaced or cell is not ABSENT for is_replaced, cell in pairs]
+            rows[f"s{place}"] = pa.array(supplied, pa.bool_())
+        key, others = (
+            {place: self._target.columns[place] for place in places}
+            for places in (self._target.key, self._supplied)
         )
+        return RowChanges(pa.table(rows), key, others, self._net.is_emptied)

@@ -8,7 +8,7 @@ from eventlog.clients.kafka_settings import read_options
 from eventlog.core.errors import Misuse
 from eventlog.core.settings import setting
 
-_KINDS = ("delta",)
+_KINDS = ("delta", "iceberg")
 DELETED = "eventlog_deleted"  # the column of a table that keeps its deleted rows
 SUPPLIED = "eventlog_supplied"  # the column of a history with the names of what a change supplied
 BEFORE = "eventlog_before_"  # and then the name of a key column: its value before the key changed
@@ -57,9 +57,19 @@ class LakeSettings(LakeAccess):
             raise Misuse("--soft-deletes marks current rows, and --keep history has none: leave one out")
 
 
-def read_place(address: str) -> str:
-    """Return the place of `delta:PLACE`; raise Misuse for another kind of lake."""
-    kind, colon, place = address.partition(":")
-    if kind not in _KINDS or not colon or not place:
-        raise Misuse("--to-lake is delta:PLACE, where PLACE is a folder, or an address such as s3://…")
-    return place
+def is_lake(address: str) -> bool:
+    """Return whether an address is that of a lake."""
+    return address.partition(":")[0] in _KINDS
+
+
+def read_place(address: str) -> tuple[str, str]:
+    """Return the format of a lake and its place; raise Misuse for another kind of address."""
+    kind, _, place = address.partition(":")
+    catalogue, slash, namespace = place.partition("/")
+    is_whole = bool(place) if kind == "delta" else bool(catalogue and slash and all(namespace.split(".")))
+    if kind not in _KINDS or not is_whole:
+        raise Misuse(
+            "a lake is delta:PLACE, where PLACE is a folder, or an address such as s3://…, or"
+            " iceberg:CATALOGUE/NAMESPACE"
+        )
+    return kind, place

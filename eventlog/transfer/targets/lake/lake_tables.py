@@ -12,7 +12,7 @@ import pyarrow as pa
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, NotExpressible
 from eventlog.core.tables import Table, Tables
-from eventlog.transfer.targets.lake.delta_table import DeltaField, DeltaPlace, DeltaSnapshot
+from eventlog.transfer.targets.lake.lake_place import LakePlace, LakeSnapshot
 from eventlog.transfer.targets.lake.lake_settings import BEFORE, DELETED, SUPPLIED, LakeSettings
 from eventlog.transfer.targets.lake.lake_types import (
     LakeType,
@@ -25,7 +25,7 @@ from eventlog.transfer.targets.lake.lake_types import (
     type_of,
 )
 from eventlog.transfer.targets.tables.apply_settings import ApplySettings, SourceTable
-from eventlog.transfer.targets.tables.cells import ToCell, ToColumn
+from eventlog.transfer.targets.tables.cells import Cell, ToCell, ToColumn
 from eventlog.transfer.targets.tables.definitions import SourceColumns, guessed, needed_columns, values_of
 from eventlog.transfer.targets.tables.outcomes import NoKnownKey, NoTable, NotMade, OwnTable, TwoSchemas
 from eventlog.transfer.targets.tables.table import Block, TableTarget
@@ -46,7 +46,6 @@ HISTORY_FORM = pa.schema(  # the columns of a history about each change
     ]
 )
 _OURS = frozenset((DELETED, *HISTORY_FORM.names))
-_NO_NAME = frozenset(" ,;{}()\n\t=`")  # characters that columns of Delta have only by another name
 KEY, SOURCE = "eventlog.key", "eventlog.table"  # properties of a table that was made here
 
 
@@ -54,7 +53,7 @@ KEY, SOURCE = "eventlog.key", "eventlog.table"  # properties of a table that was
 class LakeTable:
     """A table of the lake in one version, as changes see it."""
 
-    snapshot: DeltaSnapshot
+    snapshot: LakeSnapshot
     target: TableTarget
     types: tuple[LakeType, ...]
 
@@ -64,7 +63,7 @@ class LakeTables:
 
     def __init__(
         self,
-        place: DeltaPlace,
+        place: LakePlace,
         columns: SourceColumns,
         tables: Tables,
         settings: ApplySettings,
@@ -130,21 +129,22 @@ class LakeTables:
             snapshot = self._place.open(name)
             assert snapshot is not None
         _check_form(snapshot, is_history=True)
-        types = {field.name: field.type_name for field in snapshot.fields}
+        types = {field.name: field.type for field in snapshot.fields}
         for column, of in zip(table.target.columns, table.types, strict=True):
-            if types.get(column, of.name) != of.name:
-                raise NotMade(name, f"{column} is {types[column]} there, and {of.name} in {table.target}")
+            if (there := types.get(column, of)) != of:
+                in_words = f"{there.sql_type or there.arrow} there, and {of.sql_type or of.arrow}"
+                raise NotMade(name, f"{column} is {in_words} in {table.target}")
         if new_fields := [field for field in form if field.name not in types]:
             snapshot.add_columns(new_fields)
         return replace(table, snapshot=snapshot, target=replace(table.target, name=name))
 
-    def open(self, name: str) -> DeltaSnapshot | None:
+    def open(self, name: str) -> LakeSnapshot | None:
         """Return the newest version of a table by its name in the lake."""
         return self._place.open(name)
 
-    def _read(self, source_table: SourceTable, snapshot: DeltaSnapshot, blocks: Sequence[Block]) -> LakeTable:
+    def _read(self, source_table: SourceTable, snapshot: LakeSnapshot, blocks: Sequence[Block]) -> LakeTable:
         fields = [field for field in snapshot.fields if not _is_ours(field.name)]
-        types = {field.name: _type_of(field) for field in fields}
+        types = {field.name: field.type for field in fields}
         changes = [change for block in blocks for change in block.changes]
         names = json.loads(snapshot.facts.get(KEY, "[]")) or self._columns.key(source_table, changes)
         table = Table(None, snapshot.name, {n: column_of(n, of) for n, of in types.items()})
@@ -171,12 +171,15 @@ class LakeTables:
             if number in faults:
                 continue
             names = needed_columns(block) if table is None else table.target.missing_columns(block)
-            if odd := [name for name in names if not _is_column(name)]:
-                why = "it is ours, or has a blank or one of ,;{}()=`"
+            if odd := [name for name in names if not self._is_column(name)]:
+                why = "it is ours, or has a character that no name there has"
                 fault = f"{odd[0]!r} is no name of a column there: {why}"
                 faults[number] = NotMade(block.changes[0].table, fault)
             else:
                 yield block
+
+    def _is_column(self, name: str) -> bool:
+        return bool(name) and self._place.no_names.isdisjoint(name) and not _is_ours(name.lower())
 
     def _make(self, source_table: SourceTable, blocks: Sequence[Block]) -> None:
         """Make the table of changes; raise NoKnownKey if no source describes its key."""
@@ -210,21 +213,20 @@ class LakeTables:
         types: dict[str, LakeType] = {}
         for name in names:
             if (spec := described.get(name)) is None:
-                types[name] = guessed_type(guessed(values_of(name, changes)))
+                wanted = guessed_type(guessed(values_of(name, changes)))
             else:
                 column = None if source is None else source.columns.get(name)
-                types[name] = type_of(spec, "" if column is None else column.type)
-        if guesses := ", ".join(f"{name} {of.name}" for name, of in types.items() if name not in described):
+                wanted = type_of(spec, "" if column is None else column.type)
+            types[name] = lake_type(self._place.stored_as(wanted))
+        if guesses := ", ".join(
+            f"{name} {of.sql_type}" for name, of in types.items() if name not in described
+        ):
             first = f"{source_table[1]} takes columns with types that follow their first values"
             self._inform(f"{first}: {guesses}; a tables file states others")
         return [pa.field(name, of.arrow) for name, of in types.items()]
 
 
 Faults = dict[int, EventlogError]  # by the number of a block
-
-
-def _is_column(name: str) -> bool:
-    return bool(name) and _NO_NAME.isdisjoint(name) and not _is_ours(name.lower())
 
 
 def _is_ours(name: str) -> bool:
@@ -235,7 +237,7 @@ def _history_name(name: str) -> str:
     return f"{name}_history"
 
 
-def _check_form(snapshot: DeltaSnapshot, *, is_history: bool) -> None:
+def _check_form(snapshot: LakeSnapshot, *, is_history: bool) -> None:
     """Raise NotMade if a table is the history of another one, or if a history is a table itself."""
     if snapshot.is_history and not is_history:
         raise NotMade(snapshot.name, "the lake has a history of this name")
@@ -265,17 +267,9 @@ def _clash(block: Block) -> EventlogError | None:
     return None
 
 
-def _type_of(field: DeltaField) -> LakeType:
-    """Return the type of a column; one that takes no change where no change has a value of it."""
-    try:
-        return lake_type(field.type_name)
-    except NotTaken:
-        return LakeType(field.type_name, field.arrow, "")
-
-
 def _makers(of: LakeType, table: Table, name: str, *, nullable: bool) -> tuple[ToCell, ToColumn]:
     if not of.sql_type:
-        return _refusing(of), lambda values: None
+        return _refuse, lambda values: None
     keyed = name in table.key
     column = table.columns[name]
     return (
@@ -284,15 +278,12 @@ def _makers(of: LakeType, table: Table, name: str, *, nullable: bool) -> tuple[T
     )
 
 
-def _refusing(of: LakeType) -> ToCell:
-    def refuse(value: object) -> None:
-        raise NotTaken(of.name)
-
-    return refuse
+def _refuse(value: object) -> Cell:
+    raise NotTaken
 
 
 def _distinct(names: Iterable[str]) -> list[str]:
-    """Return the names of different columns; two that differ by case alone are one column of Delta."""
+    """Return the names of different columns; two that differ by case alone are one column."""
     by_column: dict[str, str] = {}
     for name in names:
         by_column.setdefault(name.lower(), name)

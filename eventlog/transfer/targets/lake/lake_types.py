@@ -11,6 +11,7 @@ import datetime as dt
 import decimal
 import math
 import re
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -33,77 +34,79 @@ _DIGITS = 38
 _EPOCH = dt.datetime(1970, 1, 1)
 _FIRST = (dt.datetime(1, 1, 1) - _EPOCH) // dt.timedelta(microseconds=1)
 _EXACT = decimal.Context(prec=2_000)
-_DECIMAL = re.compile(r"decimal\((\d{1,2}),(\d{1,2})\)")
-_ZONED = re.compile(r"timestamptz|timestamp.* with .*time zone", re.IGNORECASE)
+_UUID_TEXT = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_ZONED = re.compile(r"timestamptz.*|timestamp.* with .*time zone.*", re.IGNORECASE)
 
 
 class NotTaken(NotExpressible):
-    """its column is of the type {0}, which changes have no values for"""
+    """its column is nested, or of another type that changes have no values for"""
 
 
 class LakeType(NamedTuple):
     """A type of a lake's columns."""
 
-    name: str  # as Delta spells it
     arrow: pa.DataType
-    sql_type: str  # whose cells it can hold
+    sql_type: str  # whose cells it can hold; empty if it takes no value of a change
     carrier: pa.DataType | None = None  # the Arrow type of cells, where it is another one
 
 
-_TYPES = {
-    of.name: of
-    for of in (
-        LakeType("boolean", pa.bool_(), "boolean"),
-        LakeType("byte", pa.int8(), "tinyint"),
-        LakeType("short", pa.int16(), "smallint"),
-        LakeType("integer", pa.int32(), "integer"),
-        LakeType("long", pa.int64(), "bigint"),
-        LakeType("float", pa.float32(), "real"),
-        LakeType("double", pa.float64(), "double precision"),
-        LakeType("string", pa.string(), "text"),
-        LakeType("binary", pa.binary(), "bytea"),
-        LakeType("date", pa.date32(), "date", pa.int32()),
-        LakeType("timestamp", pa.timestamp("us", "UTC"), "timestamp with time zone", pa.int64()),
-        LakeType("timestamp_ntz", pa.timestamp("us"), "timestamp", pa.int64()),
-    )
+UUID = pa.uuid()
+_TYPES = [
+    LakeType(pa.bool_(), "boolean"),
+    LakeType(pa.int8(), "tinyint"),
+    LakeType(pa.int16(), "smallint"),
+    LakeType(pa.int32(), "integer"),
+    LakeType(pa.int64(), "bigint"),
+    LakeType(pa.float32(), "real"),
+    LakeType(pa.float64(), "double precision"),
+    LakeType(pa.string(), "text"),
+    LakeType(pa.binary(), "bytea"),
+    LakeType(pa.date32(), "date", pa.int32()),
+    LakeType(pa.time64("us"), "time", pa.int64()),
+    LakeType(pa.timestamp("us", "UTC"), "timestamp with time zone", pa.int64()),
+    LakeType(pa.timestamp("us"), "timestamp", pa.int64()),
+    LakeType(UUID, "uuid", pa.binary(16)),
+]
+_BY_ARROW = {of.arrow: of for of in _TYPES}
+_BY_SPEC: dict[str, pa.DataType] = {
+    "BOOLEAN": pa.bool_(),
+    **dict.fromkeys(("INT1", "INT2", "INT4", "UINT1", "UINT2"), pa.int32()),
+    **dict.fromkeys(("INT8", "UINT4"), pa.int64()),
+    "UINT8": pa.decimal128(20, 0),
+    "REAL4": pa.float32(),
+    "REAL8": pa.float64(),
+    **dict.fromkeys(("BYTES", "BLOB"), pa.binary()),
+    "DATE": pa.date32(),
+    "DATETIME": pa.timestamp("us"),
+    **dict.fromkeys(("TIME", "STRING", "WSTRING", "CLOB", "NCLOB"), pa.string()),
 }
-_NAMES = {
-    "boolean": "BOOLEAN",
-    "integer": "INT1 INT2 INT4 UINT1 UINT2",
-    "long": "INT8 UINT4",
-    "decimal(20,0)": "UINT8",
-    "float": "REAL4",
-    "double": "REAL8",
-    "binary": "BYTES BLOB",
-    "date": "DATE",
-    "timestamp_ntz": "DATETIME",
-    "string": "TIME STRING WSTRING CLOB NCLOB",  # Delta has no times of day
-}
-_BY_SPEC = {spec: name for name, specs in _NAMES.items() for spec in specs.split()}
+# what a source's type is called, if its data type does not show it
+_BY_NAME = (
+    (_ZONED, "DATETIME", pa.timestamp("us", "UTC")),
+    (re.compile(r"time(?:\(\d\))?(?: without time zone)?", re.IGNORECASE), "TIME", pa.time64("us")),
+    (re.compile(r"uuid|uniqueidentifier", re.IGNORECASE), "STRING", UUID),
+)
 
 
-def lake_type(name: object) -> LakeType:
-    """Return the type of that name; raise NotTaken for a nested one, and for one that is not known."""
-    if isinstance(name, str) and (match := _DECIMAL.fullmatch(name)):
-        digits, scale = int(match[1]), int(match[2])
-        return LakeType(name, pa.decimal128(digits, scale), f"numeric({digits},{scale})", pa.string())
-    if not isinstance(name, str) or name not in _TYPES:
-        raise NotTaken(name if isinstance(name, str) else "nested")
-    return _TYPES[name]
+def lake_type(arrow: pa.DataType) -> LakeType:
+    """Return the type of a column; one that takes no change where no change has a value of it."""
+    if pa.types.is_decimal128(arrow):
+        return LakeType(arrow, f"numeric({arrow.precision},{arrow.scale})", pa.string())
+    return _BY_ARROW.get(arrow, LakeType(arrow, ""))
 
 
-def type_of(spec: Spec, declared: str = "") -> LakeType:
+def type_of(spec: Spec, declared: str = "") -> pa.DataType:
     """Return the type that holds every value of a source's column; decimals without sizes are texts."""
     if spec.name == "NUMERIC":
         fits = 0 < spec.precision <= _DIGITS and spec.scale <= spec.precision
-        return lake_type(f"decimal({spec.precision},{spec.scale})" if fits else "string")
-    is_zoned = spec.name == "DATETIME" and _ZONED.match(declared)
-    return _TYPES["timestamp"] if is_zoned else lake_type(_BY_SPEC[spec.name])
+        return pa.decimal128(spec.precision, spec.scale) if fits else pa.string()
+    named = (arrow for name, of, arrow in _BY_NAME if of == spec.name and name.fullmatch(declared))
+    return next(named, _BY_SPEC[spec.name])
 
 
-def guessed_type(spec: Spec) -> LakeType:
+def guessed_type(spec: Spec) -> pa.DataType:
     """Return the type of a column that no source described, whose values have this data type."""
-    return lake_type(f"decimal({_DIGITS},0)") if spec.name == "NUMERIC" else type_of(spec)
+    return pa.decimal128(_DIGITS, 0) if spec.name == "NUMERIC" else type_of(spec)
 
 
 def column_of(name: str, of: LakeType) -> Column:
@@ -146,12 +149,14 @@ def cell_maker(of: LakeType, column: Column, *, keyed: bool, nullable: bool) -> 
 def _finisher(of: LakeType, column: Column, *, keyed: bool) -> Callable[[Any], Cell] | None:
     """Return what makes the lake's cell of one that `cells` made; None where it is that one."""
     if column.number is Precision.EXACT:
-        return _exact_decimal(of.arrow.precision, of.arrow.scale, of.name)
+        return _exact_decimal(of)
     if column.number is not None:
         return _key_number if keyed else float
     if column.kind is Kind.INT:
         return _whole_number(column, is_text=of.carrier is not None)
-    return {Kind.DATE: _days, Kind.TIMESTAMP: _microseconds}.get(column.kind)
+    if of.arrow == UUID:
+        return _uuid_octets
+    return {Kind.DATE: _days, Kind.TIME: _time, Kind.TIMESTAMP: _microseconds}.get(column.kind)
 
 
 def _whole_number(column: Column, *, is_text: bool) -> Callable[[Any], Cell]:
@@ -165,8 +170,8 @@ def _whole_number(column: Column, *, is_text: bool) -> Callable[[Any], Cell]:
     return finish
 
 
-def _exact_decimal(digits: int, scale: int, name: str) -> Callable[[Any], Cell]:
-    unit = decimal.Decimal(1).scaleb(-scale)
+def _exact_decimal(of: LakeType) -> Callable[[Any], Cell]:
+    unit, digits, name = decimal.Decimal(1).scaleb(-of.arrow.scale), of.arrow.precision, of.sql_type
 
     def finish(cell: Any) -> Cell:
         number = _EXACT.create_decimal(cell)
@@ -190,6 +195,16 @@ def _key_number(cell: Any) -> Cell:
 
 def _days(cell: Any) -> Cell:
     return (read_moment(Kind.DATE, cell[:10] if cell[10:11] == " " else cell).at - _EPOCH).days
+
+
+def _time(cell: Any) -> Cell:
+    return _microseconds(f"1970-01-01 {cell}")
+
+
+def _uuid_octets(cell: Any) -> Cell:
+    if not _UUID_TEXT.fullmatch(cell):
+        raise NotExpressible(f"{cell[:60]!r} is no uuid")
+    return uuid.UUID(cell).bytes
 
 
 def _microseconds(cell: Any) -> Cell:
@@ -230,6 +245,8 @@ def _finisher_of_many(of: LakeType, column: Column, *, keyed: bool) -> Finish | 
         return _short_decimals(of) if column.number is Precision.EXACT else None
     if column.kind is Kind.INT:
         return _whole_numbers(column, is_text=of.carrier is not None)
+    if of.arrow == UUID or column.kind is Kind.TIME:
+        return lambda cells: None
     return {Kind.DATE: _many_days, Kind.TIMESTAMP: _many_microseconds}.get(column.kind)
 
 

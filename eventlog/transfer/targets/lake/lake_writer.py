@@ -11,9 +11,9 @@ from typing import NamedTuple
 from eventlog.core.delete_limit import DeleteLimit
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
-from eventlog.transfer.targets.lake.delta_table import AnotherCommit, DeltaPlace, LakeCommit
 from eventlog.transfer.targets.lake.lake_history import HistoryEffect
 from eventlog.transfer.targets.lake.lake_merge import TableEffect
+from eventlog.transfer.targets.lake.lake_place import AnotherCommit, LakeCommit, LakePlace
 from eventlog.transfer.targets.lake.lake_settings import LakeSettings
 from eventlog.transfer.targets.lake.lake_tables import LakeTable, LakeTables
 from eventlog.transfer.targets.lake.rounds import NoEnd, Round, Rounds, digest_of
@@ -56,7 +56,7 @@ class Lake:
 
     def __init__(
         self,
-        place: DeltaPlace,
+        place: LakePlace,
         source: str,
         tables: Tables,
         settings: ApplySettings,
@@ -220,7 +220,7 @@ class Lake:
         """Return the version of a commit whose reply was lost; OtherApply if it is not ours."""
         assert plan.table is not None
         assert plan.version is not None
-        if plan.table.snapshot.run_of(this.number) != self._run:
+        if plan.table.snapshot.run_of(self._rounds.application, this.number) != self._run:
             raise OtherApply(self._source)
         return plan.version
 
@@ -245,9 +245,10 @@ class Lake:
 
     def _version_in(self, table: LakeTable, this: Round) -> int | None:
         """Return the version that a round has made of a table; None if the table lacks the round."""
-        if table.snapshot.number(self._rounds.application) < this.number:
+        application = self._rounds.application
+        if table.snapshot.number(application) < this.number:
             return None
-        return table.snapshot.kept_since(table.snapshot.version_of(this.number))
+        return table.snapshot.kept_since(table.snapshot.version_of(application, this.number))
 
     def _plan(self, source_table: SourceTable, blocks: Sequence[Block], this: Round) -> _TablePlan:
         changes = sum(len(block.changes) for block in blocks)

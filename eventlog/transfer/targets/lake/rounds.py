@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from eventlog.core.change import ABSENT, Change, Undecoded
 from eventlog.core.errors import EventlogError
-from eventlog.transfer.targets.lake.delta_table import AnotherCommit, DeltaPlace, DeltaSnapshot, LakeCommit
+from eventlog.transfer.targets.lake.lake_place import AnotherCommit, LakeCommit, LakePlace, LakeSnapshot
 from eventlog.transfer.targets.lake.lake_tables import ROUNDS
 from eventlog.transfer.targets.tables.outcomes import OtherApply
 
@@ -84,7 +84,7 @@ _ENCODER = json.JSONEncoder(default=_odd, separators=(",", ":"), check_circular=
 class Rounds:
     """The rounds of one source in a lake."""
 
-    def __init__(self, place: DeltaPlace, source: str, run: str) -> None:
+    def __init__(self, place: LakePlace, source: str, run: str) -> None:
         self.application = f"eventlog:{source}"
         self._place = place
         self._source = source
@@ -132,14 +132,14 @@ class Rounds:
             except AnotherCommit:
                 self._snapshot = self._opened()
                 if self._snapshot.number(self.application) != self._entry:
-                    if self._snapshot.run_of(commit.number) != self._run:
+                    if self._snapshot.run_of(self.application, commit.number) != self._run:
                         raise OtherApply(self._source) from None
                     break  # the reply about our own commit was lost
         else:
             raise AnotherCommit(ROUNDS)
         self._entry += 1
 
-    def _opened(self) -> DeltaSnapshot:
+    def _opened(self) -> LakeSnapshot:
         snapshot = self._place.open(ROUNDS)
         if snapshot is None:
             self._place.create(ROUNDS, _FORM, {})
@@ -157,7 +157,7 @@ class Rounds:
         return read_rounds(of_last, self._source)[-1], dict(done[-1].versions) if done else {}
 
 
-def done_rounds(place: DeltaPlace, source: str) -> list[Round]:
+def done_rounds(place: LakePlace, source: str) -> list[Round]:
     """Return the rounds of a source that are done, in their order."""
     snapshot = place.open(ROUNDS)
     rounds = [] if snapshot is None else read_rounds(snapshot.rows(_FACTS), source)

@@ -1,0 +1,336 @@
+"""Tables of Apache Iceberg, in any catalogue that pyiceberg knows; the only module that imports it.
+
+A commit deletes rows, appends rows, and sets the number of its round and the position as properties of the
+table, all in one transaction. Its snapshots have them, too, so that a table that its owner set back to an
+earlier snapshot has the number of that one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property, reduce
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NotInstalledError,
+    RESTError,
+    SignError,
+    TableAlreadyExistsError,
+    ValidationException,
+)
+from pyiceberg.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    EqualTo,
+    GreaterThanOrEqual,
+    In,
+    IsNull,
+    LessThanOrEqual,
+    Or,
+)
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.table import Table, TableProperties
+from pyiceberg.table.snapshots import Operation, Snapshot
+from sqlalchemy.exc import SQLAlchemyError
+
+from eventlog.core.errors import Misuse
+from eventlog.core.redaction import one_line, without_secrets
+from eventlog.transfer.targets.lake.lake_place import (
+    APPLICATION,
+    POSITION,
+    ROUND,
+    RUN,
+    AnotherCommit,
+    LakeCommit,
+    LakeField,
+    LakePlace,
+    LakeSnapshot,
+    RowChanges,
+    failure_of,
+)
+from eventlog.transfer.targets.lake.lake_settings import DELETED
+from eventlog.transfer.targets.lake.lake_types import UUID, lake_type
+from eventlog.transfer.targets.lake.row_merge import merged
+
+_OF_NEW_TABLES = {
+    TableProperties.FORMAT_VERSION: "2",
+    TableProperties.MANIFEST_MERGE_ENABLED: "true",
+    TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
+}
+_PLAIN = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+_EMPTY = 0  # the version of a table that has no snapshot
+_CAUSES = (
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NotImplementedError,
+    NotInstalledError,
+    OSError,
+    RESTError,
+    SQLAlchemyError,
+    SignError,
+    ValueError,
+    pa.ArrowException,
+)
+
+
+class NoCatalogue(Misuse):
+    """the catalogue {0} cannot be opened: {1}. Its settings have the names of pyiceberg, in --lake-options, in \
+.pyiceberg.yaml, or in variables such as PYICEBERG_CATALOG__{2}__URI"""
+
+
+class IcebergPlace(LakePlace):
+    """A namespace of a catalogue."""
+
+    def __init__(self, address: str, options: Mapping[str, str]) -> None:
+        self.address = address
+        self.options = options
+        catalogue, _, namespace = address.partition("/")
+        self._namespace = tuple(namespace.split("."))
+        try:
+            self._catalogue = load_catalog(catalogue, **options)
+        except (*_CAUSES, AttributeError, KeyError) as fault:
+            words = one_line(without_secrets(str(fault)))[:500]
+            raise NoCatalogue(catalogue, words, catalogue.upper()) from None
+
+    def open(self, name: str, version: int | None = None) -> IcebergSnapshot | None:
+        """Return a version of a table, the newest by default; None if there is no such table."""
+        with _failing(name):
+            try:
+                return IcebergSnapshot(name, self._catalogue.load_table((*self._namespace, name)), version)
+            except (NoSuchTableError, NoSuchNamespaceError):
+                return None
+
+    def create(self, name: str, schema: pa.Schema, facts: Mapping[str, str]) -> None:
+        """Make a table, unless somebody else makes it at the same moment."""
+        identifier, properties = (*self._namespace, name), {**_OF_NEW_TABLES, **facts}
+        with _failing(name):
+            try:
+                self._catalogue.create_namespace_if_not_exists(self._namespace)
+                self._catalogue.create_table(identifier, schema, properties=properties)
+            except (NamespaceAlreadyExistsError, TableAlreadyExistsError):
+                pass
+
+    def stored_as(self, wanted: pa.DataType) -> pa.DataType:
+        """Return the type of a column that holds the values of this one."""
+        return wanted
+
+
+class IcebergSnapshot(LakeSnapshot):
+    """One version of a table, which is named by its snapshot, and the commits that follow it."""
+
+    def __init__(self, name: str, table: Table, version: int | None) -> None:
+        self.name = name
+        self._table = table
+        self._version = version
+
+    @property
+    def version(self) -> int:
+        """Return the version; it is that of the last commit, once there was one."""
+        if self._version is not None:
+            return self._version
+        newest = self._table.current_snapshot()
+        return _EMPTY if newest is None else newest.snapshot_id
+
+    @cached_property
+    def fields(self) -> Sequence[LakeField]:
+        """The columns."""
+        schema = self._table.scan(snapshot_id=self._version or None).projection()
+        return [
+            LakeField(field.name, lake_type(_PLAIN.get(field.type, field.type)), field.nullable)
+            for field in schema_to_pyarrow(schema, include_field_ids=False)
+        ]
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """Return the properties of the table."""
+        return self._table.properties
+
+    def number(self, application: str) -> int:
+        """Return the last number that was committed for an application; 0 without one."""
+        last = next(self._commits(application), None)
+        return int(self.facts.get(_named(application, ROUND), 0) if last is None else _of(last, ROUND))
+
+    def run_of(self, application: str, number: int) -> str:
+        """Return the process that committed a number; empty if its commit is long ago."""
+        commit = self._commit_of(application, number)
+        return "" if commit is None else _of(commit, RUN)
+
+    def version_of(self, application: str, number: int) -> int:
+        """Return the version that the commit of a number made; this one if that is long ago."""
+        commit = self._commit_of(application, number)
+        return self.version if commit is None else commit.snapshot_id
+
+    def _commit_of(self, application: str, number: int) -> Snapshot | None:
+        """Return the last snapshot of a number; a commit may have several."""
+        commits = self._commits(application)
+        return next((commit for commit in commits if _of(commit, ROUND) == str(number)), None)
+
+    def _commits(self, application: str) -> Iterator[Snapshot]:
+        """Yield the snapshots of an application that lead to this version, the newest first."""
+        return (snapshot for snapshot in self._lineage() if _of(snapshot, APPLICATION) == application)
+
+    def _lineage(self) -> Iterator[Snapshot]:
+        by_id = {snapshot.snapshot_id: snapshot for snapshot in self._table.snapshots()}
+        snapshot = by_id.get(self.version)
+        while snapshot is not None:
+            yield snapshot
+            snapshot = by_id.get(snapshot.parent_snapshot_id)
+
+    def kept_since(self, version: int) -> int:
+        """Return the newest version that has the rows of an earlier one, because its owner only tidied up.
+
+        If an expiry took that one, the compactions that remain count.
+        """
+        later: list[Snapshot] = []
+        for snapshot in self._lineage():
+            if snapshot.snapshot_id == version:
+                break
+            later.append(snapshot)
+        newest = version
+        for snapshot in reversed(later):
+            if snapshot.summary is None or snapshot.summary.operation is not Operation.REPLACE:
+                break
+            newest = snapshot.snapshot_id
+        return newest
+
+    def count_rows(self) -> int:
+        """Return the number of rows that are not deleted."""
+        with _failing(self.name):
+            return int(self._scan(self._present()).count())
+
+    def rows(self, columns: Sequence[str], within: Mapping[str, pa.Array] | None = None) -> pa.Table:
+        """Return some columns of rows that are not deleted: of all, or with one of these values in each of
+        these columns.
+        """
+        with _failing(self.name):
+            condition = And(self._present(), _within(within or {}))
+            return self._plain(self._scan(condition, columns).to_arrow(), columns)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield some columns of all rows that are not deleted, batch by batch."""
+        with _failing(self.name):
+            for batch in self._scan(self._present(), columns).to_arrow_batch_reader():
+                yield from self._plain(pa.Table.from_batches([batch]), columns).to_batches()
+
+    def _present(self) -> BooleanExpression:
+        """Return the condition of rows that are not deleted."""
+        return Or(IsNull(DELETED), EqualTo(DELETED, False)) if self.keeps_deleted else AlwaysTrue()
+
+    def _scan(self, condition: BooleanExpression, columns: Sequence[str] = ("*",)) -> Any:
+        """Return a scan of this version, which a commit of ours has moved."""
+        if self._version == _EMPTY:
+            condition = AlwaysFalse()
+        return self._table.scan(condition, tuple(columns), snapshot_id=self._version or None)
+
+    def _plain(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+        """Return some columns of rows with the types of a lake's columns."""
+        types = {field.name: field.type.arrow for field in self.fields}
+        return pa.table({name: rows[name].cast(types[name]) for name in columns})
+
+    def note(self, name: str, fact: str) -> None:
+        """Leave a fact in the properties of the table, by a commit of its own."""
+        with _failing(self.name), self._table.transaction() as transaction:
+            transaction.set_properties({name: fact})
+
+    def add_columns(self, fields: Iterable[pa.Field]) -> None:
+        """Add columns, by a commit of its own."""
+        with _failing(self.name), self._table.update_schema() as update:
+            update.union_by_name(pa.schema(list(fields)))
+
+    def append(self, rows: pa.Table, commit: LakeCommit) -> int:
+        """Add rows, and return the version."""
+        return self._commit(None, rows, commit)
+
+    def replace(self, rows: pa.Table, commit: LakeCommit) -> int:
+        """Put rows in place of all that are there, and return the version."""
+        return self._commit(AlwaysTrue(), rows, commit)
+
+    def merge(self, changes: RowChanges, commit: LakeCommit) -> int:
+        """Change, insert and delete rows by their keys, and return the version."""
+        with _failing(self.name):
+            keys = {name: changes.rows[f"c{place}"] for place, name in changes.key.items()}
+            condition = AlwaysTrue() if changes.is_emptied else _within(keys)
+            old = self._plain(self._scan(condition).to_arrow(), [field.name for field in self.fields])
+            rows = merged(old, changes)
+        return self._commit(condition if old.num_rows else None, rows, commit)
+
+    def _commit(self, deleted: BooleanExpression | None, rows: pa.Table, commit: LakeCommit) -> int:
+        """Delete rows that meet a condition, add rows, and note the facts, in one transaction."""
+        noted = {ROUND: str(commit.number), POSITION: commit.properties[POSITION]}
+        # in this process only: the library is to try once, and the table may change with each commit
+        self._table.metadata.properties[TableProperties.COMMIT_NUM_RETRIES] = "0"
+        with _failing(self.name), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that no row was deleted
+            with self._table.transaction() as transaction:
+                if deleted is not None:
+                    transaction.delete(deleted, commit.properties)
+                transaction.append(self._complete(rows), commit.properties)
+                transaction.set_properties(
+                    {_named(commit.application, name): fact for name, fact in noted.items()}
+                )
+            return self.version
+
+    def _complete(self, rows: pa.Table) -> pa.Table:
+        """Return rows with all columns of the table, as the library writes them."""
+        schema = schema_to_pyarrow(self._table.schema(), include_field_ids=False)
+        columns = [
+            rows[field.name].cast(field.type)
+            if field.name in rows.column_names
+            else pa.nulls(rows.num_rows, field.type)
+            for field in schema
+        ]
+        return pa.table(columns, schema=schema)
+
+
+def _named(application: str, name: str) -> str:
+    """Return the name of an application's fact among the properties of a table."""
+    return f"{application}.{name.rpartition('.')[2]}"
+
+
+def _of(snapshot: Snapshot, name: str) -> str:
+    """Return a fact of a snapshot."""
+    return "" if snapshot.summary is None else snapshot.summary.additional_properties.get(name, "")
+
+
+def _within(values_by_name: Mapping[str, pa.Array]) -> BooleanExpression:
+    """Return the condition of rows that have one of some values in each column.
+
+    The library skips files by few values only, so the least and the greatest are conditions, too.
+    """
+    conditions: list[BooleanExpression] = []
+    for name, array in values_by_name.items():
+        values = _literals(array)
+        conditions.append(In(name, values))
+        if values and array.type not in (UUID, pa.bool_()):
+            conditions += [GreaterThanOrEqual(name, min(values)), LessThanOrEqual(name, max(values))]
+    return reduce(And, conditions, AlwaysTrue())
+
+
+def _literals(array: pa.Array) -> list[Any]:
+    """Return different values as the library takes them in conditions; moments are numbers."""
+    distinct = array.cast(pa.binary(16)).unique().cast(UUID) if array.type == UUID else array.unique()
+    if pa.types.is_temporal(array.type):
+        return list(distinct.cast(pa.int32() if pa.types.is_date32(array.type) else pa.int64()).to_pylist())
+    return list(distinct.to_pylist())
+
+
+@contextmanager
+def _failing(name: str) -> Iterator[None]:
+    """Raise AnotherCommit for a commit that came between, LakeFailed for other errors of the library."""
+    try:
+        yield
+    except (CommitFailedException, CommitStateUnknownException, ValidationException) as fault:
+        raise AnotherCommit(name) from fault
+    except _CAUSES as fault:
+        raise failure_of(name, str(fault)) from None

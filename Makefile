@@ -5,7 +5,7 @@ export PYTHON VENV
 
 # What each environment holds, as extras of pyproject.toml. The types are checked against what the tests import.
 DEMO := embedded,spark,java
-TEST := $(DEMO),oracle,mysql,kafka,avro,informix,otel,lake,test
+TEST := $(DEMO),oracle,mysql,kafka,avro,informix,otel,lake,iceberg,test
 CHECK := $(TEST),check
 
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder

@@ -45,7 +45,7 @@ DECLARING = [
 @click.argument("inputs", nargs=-1, type=FILE_NAME)
 @from_option
 @click.option("--to-url", help="the database that takes them, as a SQLAlchemy URL")
-@click.option("--to-lake", metavar="delta:PLACE", help="or the lake, in a folder or a store")
+@click.option("--to-lake", metavar="LAKE", help="or the lake: delta:PLACE, or iceberg:CATALOGUE/NAMESPACE")
 @shared_options("--as", "--tables", "--current")
 @click.option(
     "--key",
@@ -80,7 +80,7 @@ def apply(
     from eventlog.transfer.apply import apply_to_database, apply_to_lake
 
     if (to_url is None) is (to_lake is None):
-        raise Misuse("which tables take the changes? Give --to-url, or --to-lake delta:PLACE")
+        raise Misuse("which tables take the changes? Give --to-url, or --to-lake")
     if options.state is not None:
         raise Misuse("--state takes no part: the target itself remembers what was applied")
     live = is_live(options.url)

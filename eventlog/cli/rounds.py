@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=SettingsCommand)
-@click.argument("lake", metavar="delta:PLACE")
+@click.argument("lake", metavar="LAKE")
 @click.option("--source", required=True, help="the source, by the name that apply gave it")
 @click.option("--round", "number", type=click.IntRange(1), help="one round  [default: the last that is done]")
 @click.option(
     "--against",
     metavar="WHERE",
-    help="compare each table with its source: a database, as a SQLAlchemy URL, or another delta:PLACE",
+    help="compare each table with its source: a database, as a SQLAlchemy URL, or another lake",
 )
 @click.option("--record", is_flag=True, help="leave the receipt of each table in its properties")
 @click.option("--json", "as_json", is_flag=True, help="as one JSON object")
@@ -40,7 +40,8 @@ def rounds(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Show a round that apply has done in a lake, and the version of each table after it.
+    """Show a round that apply has done in LAKE, and the version of each table after it. LAKE is delta:PLACE,
+    or iceberg:CATALOGUE/NAMESPACE.
 
     These versions together are the tables after whole transactions of the source. With --against each table
     gets a receipt: the number of its rows, a digest of them, and the keys of those that differ from the

@@ -109,6 +109,10 @@ class LakeFolder(ABC):
     def expire(self, table: str) -> None:
         """Take away former versions of a table."""
 
+    @abstractmethod
+    def load(self, table: str) -> int:
+        """Return how many files or versions each commit must look at."""
+
     def tidy(self) -> None:
         """Compact all tables, and take away their former versions."""
         for name in self.names:
@@ -163,11 +167,14 @@ class DeltaFolder(LakeFolder):
         self._table(table).create_checkpoint()
         self._table(table).vacuum(0, dry_run=False, enforce_retention_duration=False)
 
+    def load(self, table: str) -> int:
+        return len(self._table(table).file_uris())
+
     def _table(self, name: str) -> deltalake.DeltaTable:
         return deltalake.DeltaTable(str(self.folder / name))
 
 
-class _Compaction(_OverwriteFiles):
+class _Compaction(_OverwriteFiles):  # type: ignore[misc]
     """A commit as Spark makes it when it compacts a table, which this library does not."""
 
     def _summary(self, snapshot_properties: Mapping[str, str] | None = None) -> Summary:
@@ -216,11 +223,11 @@ class IcebergFolder(LakeFolder):
     def make(self, table: str, rows: pa.Table, part: str = "") -> None:
         self.lake_options  # noqa: B018 - makes the folder
         self._catalogue.create_namespace_if_not_exists("hr")
-        made = self._catalogue.create_table(f"hr.{table}", rows.schema)
+        new_table = self._catalogue.create_table(f"hr.{table}", rows.schema)
         if part:
-            with made.update_spec() as update:
+            with new_table.update_spec() as update:
                 update.add_identity(part)
-        made.append(rows)
+        new_table.append(rows)
 
     def add(self, table: str, row: Mapping[str, Any]) -> None:
         schema = self.table(table).schema().as_arrow()
@@ -234,15 +241,18 @@ class IcebergFolder(LakeFolder):
         self.table(table).append(self.table(table).schema().as_arrow().empty_table(), facts)
 
     def compact(self, table: str) -> None:
-        found = self.table(table)
-        with found.transaction() as transaction:  # the files may stay as they are
-            _Compaction(Operation.OVERWRITE, transaction, found.io).commit()
+        its_table: Any = self.table(table)
+        with its_table.transaction() as transaction:  # the files may stay as they are
+            _Compaction(Operation.OVERWRITE, transaction, its_table.io).commit()
 
     def expire(self, table: str) -> None:
         current = self.table(table).current_snapshot()
         ids = [each.snapshot_id for each in self.table(table).snapshots() if each != current]
         if ids:
             self.table(table).maintenance.expire_snapshots().by_ids(ids).commit()
+
+    def load(self, table: str) -> int:
+        return len(self.table(table).snapshots())
 
     def table(self, name: str) -> Table:
         return self._catalogue.load_table(("hr", name))
@@ -326,8 +336,8 @@ def queries_of_page(
         sql = sql.replace(of_page, name)
     lake, scan = lake_in(place), r"delta_scan\('build/lake/(\w+)'(?:, version = (\d+))?\)"
 
-    def here(found: re.Match[str]) -> str:
-        return lake.scan(found[1], int(found[2]) if found[2] else None)
+    def here(scanned: re.Match[str]) -> str:
+        return lake.scan(scanned[1], int(scanned[2]) if scanned[2] else None)
 
     return [re.sub(scan, here, query) for query in sql.split(";") if query.strip()]
 

@@ -28,6 +28,7 @@ ROOMS = {
     "eventlog.transfer.sources.metadata_topic",
     "eventlog.clients.topic_reader",
     "eventlog.transfer.targets.lake.delta_table",
+    "eventlog.transfer.targets.lake.iceberg_table",
     "eventlog.transfer.targets.topics",
     "eventlog_spark",
 }

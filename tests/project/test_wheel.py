@@ -60,6 +60,10 @@ NEEDING: dict[str, list[tuple[str, tuple[str, ...]]]] = {
         ("--to-lake", ("apply", "--to-lake", "delta:lake", "--from", "changes", "log.csv")),
         ("a lake", ("rounds", "delta:lake", "--source", "changes")),
     ],
+    "iceberg": [
+        ("--to-lake", ("apply", "--to-lake", "iceberg:lake/hr", "--from", "changes", "log.csv")),
+        ("a lake", ("rounds", "iceberg:lake/hr", "--source", "changes")),
+    ],
     "otel": [
         (
             "tracing (OTEL_SDK_DISABLED=true turns it off)",

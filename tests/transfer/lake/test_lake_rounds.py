@@ -54,10 +54,10 @@ def killed(log: GrowingInput, monkeypatch: pytest.MonkeyPatch, number: int, *cha
 
 def ordinals(log: GrowingInput, rounds: list[tuple[int, str, int]]) -> list[tuple[int, str, int]]:
     """Return rounds with the versions of each table numbered in the order in which they came."""
-    seen: dict[str, list[int]] = {}
+    by_table: dict[str, list[int]] = {}
     for _, name, version in rounds:
-        seen.setdefault(name, []).append(version)
-    numbered = {name: list(dict.fromkeys(versions)) for name, versions in seen.items()}
+        by_table.setdefault(name, []).append(version)
+    numbered = {name: list(dict.fromkeys(versions)) for name, versions in by_table.items()}
     return [(number, name, numbered[name].index(version) + 1) for number, name, version in rounds]
 
 
@@ -249,6 +249,7 @@ def test_the_table_of_rounds_is_bounded(log: GrowingInput, monkeypatch: pytest.M
     assert numbers >= {8, 9, 10, 11, 12}
     assert len(numbers) <= 5 + 4
     assert ("b", 1) in log.rounds("source, round")
+    assert log.lake.load("eventlog_rounds") <= 12
     ends = log.query(f"select ends_at from {log.lake.scan('eventlog_rounds')} where source = 'a'")
     assert 1 <= sum(end is not None for (end,) in ends) <= 4  # which may be long
 

@@ -115,7 +115,7 @@ def test_a_type_that_one_format_has(
 
 
 def check(lake: LakeFolder, type_name: str, value: Value, expected: Any) -> None:
-    """Check for a value as it is stored, beside a null."""
+    """Check for a value as it is stored, and for a null."""
     values, reasons = stored(lake, typed(type_name), value, None)
     if expected is REFUSED:
         assert (values, len(reasons)) == ([None], 1)

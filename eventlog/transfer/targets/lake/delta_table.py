@@ -76,9 +76,9 @@ class DeltaPlace(LakePlace):
                 raise_if_key_not_exists=False,
             )
 
-    def stored_as(self, wanted: pa.DataType) -> pa.DataType:
+    def stored_as(self, value_type: pa.DataType) -> pa.DataType:
         """Return the type of a column that holds the values of this one; times of day are texts."""
-        return pa.string() if wanted == UUID or pa.types.is_time(wanted) else wanted
+        return pa.string() if value_type == UUID or pa.types.is_time(value_type) else value_type
 
     def _address_of(self, name: str) -> str:
         return f"{self.address.rstrip('/')}/{name}"
@@ -194,6 +194,9 @@ class DeltaSnapshot(LakeSnapshot):
         with _failing(self.name, self._checks):
             deltalake.write_deltalake(self._table, rows, mode=mode, commit_properties=_properties(commit))
             return self.version
+
+    def forget(self) -> None:
+        """Do nothing: the library takes old entries of the log away by itself."""
 
     def merge(self, changes: RowChanges, commit: LakeCommit) -> int:
         """Change, insert and delete rows by their keys, and return the version."""

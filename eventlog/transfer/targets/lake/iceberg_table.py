@@ -85,8 +85,8 @@ _CAUSES = (
 
 
 class NoCatalogue(Misuse):
-    """the catalogue {0} cannot be opened: {1}. Its settings have the names of pyiceberg, in --lake-options, in \
-.pyiceberg.yaml, or in variables such as PYICEBERG_CATALOG__{2}__URI"""
+    """the catalogue {0} cannot be opened: {1}. Its settings have the names of pyiceberg: in --lake-options, \
+in .pyiceberg.yaml, or in variables such as PYICEBERG_CATALOG__{2}__URI"""
 
 
 class IcebergPlace(LakePlace):
@@ -121,9 +121,9 @@ class IcebergPlace(LakePlace):
             except (NamespaceAlreadyExistsError, TableAlreadyExistsError):
                 pass
 
-    def stored_as(self, wanted: pa.DataType) -> pa.DataType:
+    def stored_as(self, value_type: pa.DataType) -> pa.DataType:
         """Return the type of a column that holds the values of this one."""
-        return wanted
+        return value_type
 
 
 class IcebergSnapshot(LakeSnapshot):
@@ -154,7 +154,7 @@ class IcebergSnapshot(LakeSnapshot):
     @property
     def facts(self) -> Mapping[str, str]:
         """Return the properties of the table."""
-        return self._table.properties
+        return dict(self._table.properties)
 
     def number(self, application: str) -> int:
         """Return the last number that was committed for an application; 0 without one."""
@@ -256,6 +256,14 @@ class IcebergSnapshot(LakeSnapshot):
         """Put rows in place of all that are there, and return the version."""
         return self._commit(AlwaysTrue(), rows, commit)
 
+    def forget(self) -> None:
+        """Let go of former versions: the metadata has a list of them, which each commit writes anew."""
+        former = [
+            snapshot.snapshot_id for snapshot in self._lineage() if snapshot.snapshot_id != self.version
+        ]
+        with _failing(self.name):
+            self._table.maintenance.expire_snapshots().by_ids(former).commit()
+
     def merge(self, changes: RowChanges, commit: LakeCommit) -> int:
         """Change, insert and delete rows by their keys, and return the version."""
         with _failing(self.name):
@@ -267,18 +275,17 @@ class IcebergSnapshot(LakeSnapshot):
 
     def _commit(self, deleted: BooleanExpression | None, rows: pa.Table, commit: LakeCommit) -> int:
         """Delete rows that meet a condition, add rows, and note the facts, in one transaction."""
-        noted = {ROUND: str(commit.number), POSITION: commit.properties[POSITION]}
-        # in this process only: the library is to try once, and the table may change with each commit
-        self._table.metadata.properties[TableProperties.COMMIT_NUM_RETRIES] = "0"
+        noted, table = {ROUND: str(commit.number), POSITION: commit.properties[POSITION]}, _for_commit(self._table)
         with _failing(self.name), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that no row was deleted
-            with self._table.transaction() as transaction:
+            with table.transaction() as transaction:
                 if deleted is not None:
                     transaction.delete(deleted, commit.properties)
                 transaction.append(self._complete(rows), commit.properties)
                 transaction.set_properties(
                     {_named(commit.application, name): fact for name, fact in noted.items()}
                 )
+            self._table = table
             return self.version
 
     def _complete(self, rows: pa.Table) -> pa.Table:
@@ -291,6 +298,21 @@ class IcebergSnapshot(LakeSnapshot):
             for field in schema
         ]
         return pa.table(columns, schema=schema)
+
+
+def _for_commit(table: Table) -> Table:
+    """Return a table such that the library tries a commit once, and copies only the newest snapshot.
+
+    It copies all metadata for each step of a commit; that of the table is in the catalogue.
+    """
+    newest = table.current_snapshot()
+    lean = {
+        "properties": {**table.properties, TableProperties.COMMIT_NUM_RETRIES: "0"},
+        "snapshots": [] if newest is None else [newest],
+        "snapshot_log": [],
+    }
+    metadata = table.metadata.model_copy(update=lean)
+    return Table(table.name(), metadata, table.metadata_location, table.io, table.catalog, table.config)
 
 
 def _named(application: str, name: str) -> str:

@@ -70,7 +70,7 @@ class LakeField(NamedTuple):
 
 
 class RowChanges(NamedTuple):
-    """Rows that are changed, inserted and deleted by their keys.
+    """The rows that are changed, inserted and deleted by their keys.
 
     A column of `rows` is `c` and the number of a name, or `s` and that number: whether its value is supplied.
     What is not supplied stays. The column `w` has what is done: "w" for a row that is there then, "u" for one
@@ -165,12 +165,16 @@ class LakeSnapshot(ABC):
         """Put rows in place of all that are there, and return the version."""
 
     @abstractmethod
+    def forget(self) -> None:
+        """Let go of former versions, if they are a burden to each commit; this needs a commit of its own."""
+
+    @abstractmethod
     def merge(self, changes: RowChanges, commit: LakeCommit) -> int:
         """Change, insert and delete rows by their keys, and return the version."""
 
 
 class LakePlace(ABC):
-    """Where the tables of a lake are."""
+    """A place with the tables of a lake."""
 
     address: str
     options: Mapping[str, str]  # of the store or the catalogue
@@ -185,5 +189,5 @@ class LakePlace(ABC):
         """Make a table, unless somebody else makes it at the same moment."""
 
     @abstractmethod
-    def stored_as(self, wanted: pa.DataType) -> pa.DataType:
+    def stored_as(self, value_type: pa.DataType) -> pa.DataType:
         """Return the type of a column that holds the values of this one."""

@@ -213,11 +213,11 @@ class LakeTables:
         types: dict[str, LakeType] = {}
         for name in names:
             if (spec := described.get(name)) is None:
-                wanted = guessed_type(guessed(values_of(name, changes)))
+                value_type = guessed_type(guessed(values_of(name, changes)))
             else:
                 column = None if source is None else source.columns.get(name)
-                wanted = type_of(spec, "" if column is None else column.type)
-            types[name] = lake_type(self._place.stored_as(wanted))
+                value_type = type_of(spec, "" if column is None else column.type)
+            types[name] = lake_type(self._place.stored_as(value_type))
         if guesses := ", ".join(
             f"{name} {of.sql_type}" for name, of in types.items() if name not in described
         ):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -128,6 +129,8 @@ class Rounds:
                 else:
                     rows_kept = _without_old(self._snapshot.rows(_FORM.names), self._source, of.number)
                     self._snapshot.replace(pa.concat_tables([rows_kept.cast(_FORM), added]), commit)
+                    with suppress(AnotherCommit):
+                        self._snapshot.forget()
                 break
             except AnotherCommit:
                 self._snapshot = self._opened()

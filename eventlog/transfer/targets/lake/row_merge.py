@@ -11,35 +11,35 @@ from eventlog.transfer.targets.lake.lake_place import RowChanges
 from eventlog.transfer.targets.lake.lake_settings import DELETED
 
 
-def merged(old: pa.Table, changes: RowChanges) -> pa.Table:
+def merged(rows: pa.Table, changes: RowChanges) -> pa.Table:
     """Return rows after changes: those that stay as they are, those that are changed, and the new ones.
 
     With the column of deleted rows, these stay and are marked.
     """
-    keeps_deleted = DELETED in old.column_names
+    keeps_deleted = DELETED in rows.column_names
     done = changes.rows["w"].to_pylist()
     effect_of = {
         key: at for at, key in enumerate(_keys(changes.rows, [f"c{place}" for place in changes.key]))
     }
-    effects = [effect_of.get(key) for key in _keys(old, list(changes.key.values()))]
-    unchanged = old.filter(pa.array([effect is None for effect in effects], pa.bool_()))
-    pairs = [
+    effects = [effect_of.get(key) for key in _keys(rows, list(changes.key.values()))]
+    unchanged = rows.filter(pa.array([effect is None for effect in effects], pa.bool_()))
+    pairs: list[tuple[int | None, int]] = [
         (row, effect)
         for row, effect in enumerate(effects)
         if effect is not None and (done[effect] or keeps_deleted)
     ]
     met = set(effects)
     pairs += [(None, effect) for effect, write in enumerate(done) if write == "w" and effect not in met]
-    old_rows = old.take(pa.array([row for row, _ in pairs], pa.int64()))
+    old_rows = rows.take(pa.array([row for row, _ in pairs], pa.int64()))
     changed_rows = changes.rows.take(pa.array([effect for _, effect in pairs], pa.int64()))
     columns = _changed(old_rows, changed_rows, changes)
     if keeps_deleted:
         columns[DELETED] = pc.equal(changed_rows["w"], "")
         if changes.is_emptied:
             unchanged = unchanged.drop_columns(DELETED).append_column(DELETED, _all_true(unchanged.num_rows))
-            unchanged = unchanged.select(old.column_names)
-    changed = pa.table([columns[name] for name in old.column_names], schema=old.schema)
-    return pa.concat_tables([unchanged.cast(old.schema), changed])
+            unchanged = unchanged.select(rows.column_names)
+    changed = pa.table([columns[name] for name in rows.column_names], schema=rows.schema)
+    return pa.concat_tables([unchanged.cast(rows.schema), changed])
 
 
 def _keys(rows: pa.Table, names: Sequence[str]) -> list[tuple[object, ...]]:
@@ -59,10 +59,12 @@ def _changed(old_rows: pa.Table, changed_rows: pa.Table, changes: RowChanges) ->
     return columns
 
 
-def _either(is_new: pa.ChunkedArray, new: pa.ChunkedArray, old: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return new values where they count, and else the old ones; of a uuid Arrow chooses only the bytes."""
-    storage = getattr(old.type, "storage_type", old.type)
-    return pc.if_else(is_new, new.cast(storage), old.cast(storage)).cast(old.type)
+def _either(
+    is_new_values: pa.ChunkedArray, new_values: pa.ChunkedArray, values_before: pa.ChunkedArray
+) -> pa.ChunkedArray:
+    """Return new values where they count, and else the values_before ones; of a uuid Arrow chooses only the bytes."""
+    storage = getattr(values_before.type, "storage_type", values_before.type)
+    return pc.if_else(is_new, new_values.cast(storage), values_before.cast(storage)).cast(values_before.type)
 
 
 def _all_true(count: int) -> pa.Array:

@@ -26,7 +26,7 @@ from eventlog.transfer.targets.lake.lake_settings import LakeSettings
 from eventlog.transfer.targets.tables.apply_settings import ApplySettings
 from tests.kit.commands import Done, Shell
 from tests.kit.databases import Database
-from tests.kit.lake import CLOCK, Duck, Killed, at_each_commit, queries_of_page, write_changes
+from tests.kit.lake import CLOCK, Duck, IcebergFolder, Killed, at_each_commit, queries_of_page, write_changes
 from tests.kit.statements import run_statements
 from tests.transfer.targets.test_folders import TABLES, fill, make
 from tests.world.smalldisk import NoSmallDisk, small_disk
@@ -138,11 +138,11 @@ def test_files_that_have_only_marks_are_refused_by_name(shell: Shell, name: str)
     assert not (shell.folder / "lake").exists()
 
 
-@pytest.mark.parametrize("place", ["iceberg:lake", "delta:", "lake"])
+@pytest.mark.parametrize("place", ["iceberg:lake", "iceberg:lake/a..b", "delta:", "lake"])
 def test_another_kind_of_lake_is_misuse(shell: Shell, place: str) -> None:
     (shell.folder / "usr__ct.csv").write_text(HEAD)
     done = shell.run("apply", "--to-lake", place, "usr__ct.csv")
-    assert (done.code, "--to-lake is delta:PLACE" in done.stderr) == (2, True)
+    assert (done.code, "a lake is delta:PLACE" in done.stderr) == (2, True)
 
 
 def test_one_target_is_named(shell: Shell) -> None:
@@ -334,3 +334,25 @@ def test_a_second_lake_has_the_same_receipt(shell: Shell, departments: Engine) -
 def test_only_a_receipt_is_recorded(shell: Shell) -> None:
     done = shell.run("rounds", "delta:lake", "--source", "changes", "--record")
     assert (done.code, "--against" in done.stderr) == (2, True)
+
+
+def test_tables_of_iceberg_by_the_configuration_of_its_library(shell: Shell) -> None:
+    (shell.folder / "usr__ct.csv").write_text(HEAD + line(1, "I", 1, 10))
+    lake = IcebergFolder(shell.folder)
+    (shell.folder / "tables.toml").write_text(TABLES)
+    words = ("--to-lake", lake.address, "--lake-options", lake.lake_options, "--tables", "tables.toml")
+    done = shell.run("apply", *words, "--from", "qlik-table", "usr__ct.csv")
+    assert done.stderr == "eventlog: 1 inserted, 0 updated, 0 deleted\n"
+    asked = ("rounds", lake.address, "--lake-options", lake.lake_options, "--source", "qlik-table")
+    (version,) = json.loads(shell.run(*asked, "--json").stdout)["tables"].values()
+    assert Duck().rows(lake, "usr", "idu, n", version) == [(1, 10)]
+    receipt = shell.run(*asked, "--against", lake.address)
+    assert (receipt.code, "equal" in receipt.stdout) == (0, True)
+
+
+def test_a_catalogue_that_is_not_configured_is_misuse(shell: Shell) -> None:
+    (shell.folder / "usr__ct.csv").write_text(HEAD + line(1, "I", 1, 10))
+    options = "uri=nothing://user:HIDDEN@here"
+    done = shell.run("apply", "--to-lake", "iceberg:none/hr", "--lake-options", options, "usr__ct.csv")
+    assert (done.code, len(done.stderr.splitlines()), "HIDDEN" in done.stderr) == (2, 1, False), done.stderr
+    assert "the catalogue none cannot be opened" in done.stderr

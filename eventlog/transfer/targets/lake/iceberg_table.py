@@ -192,13 +192,13 @@ class IcebergSnapshot(LakeSnapshot):
 
         If an expiry took that one, the compactions that remain count.
         """
-        later: list[Snapshot] = []
+        later_snapshots: list[Snapshot] = []
         for snapshot in self._lineage():
             if snapshot.snapshot_id == version:
                 break
-            later.append(snapshot)
+            later_snapshots.append(snapshot)
         newest = version
-        for snapshot in reversed(later):
+        for snapshot in reversed(later_snapshots):
             if snapshot.summary is None or snapshot.summary.operation is not Operation.REPLACE:
                 break
             newest = snapshot.snapshot_id
@@ -269,9 +269,9 @@ class IcebergSnapshot(LakeSnapshot):
         with _failing(self.name):
             keys = {name: changes.rows[f"c{place}"] for place, name in changes.key.items()}
             condition = AlwaysTrue() if changes.is_emptied else _within(keys)
-            old = self._plain(self._scan(condition).to_arrow(), [field.name for field in self.fields])
-            rows = merged(old, changes)
-        return self._commit(condition if old.num_rows else None, rows, commit)
+            former_rows = self._plain(self._scan(condition).to_arrow(), [field.name for field in self.fields])
+            rows = merged(former_rows, changes)
+        return self._commit(condition if former_rows.num_rows else None, rows, commit)
 
     def _commit(self, deleted: BooleanExpression | None, rows: pa.Table, commit: LakeCommit) -> int:
         """Delete rows that meet a condition, add rows, and note the facts, in one transaction."""

@@ -109,8 +109,7 @@ class TableEffect:
             pairs = zip(replaced, columns[place], strict=True)
             supplied = [is_replaced or cell is not ABSENT for is_replaced, cell in pairs]
             rows[f"s{place}"] = pa.array(supplied, pa.bool_())
-        key, others = (
-            {place: self._target.columns[place] for place in places}
-            for places in (self._target.key, self._supplied)
-        )
-        return RowChanges(pa.table(rows), key, others, self._net.is_emptied)
+        names = self._target.columns
+        key = {place: names[place] for place in self._target.key}
+        supplied_names = {place: names[place] for place in self._supplied}
+        return RowChanges(pa.table(rows), key, supplied_names, self._net.is_emptied)

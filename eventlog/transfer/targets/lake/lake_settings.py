@@ -20,8 +20,8 @@ class LakeAccess:
 
     lake_options: str = setting(
         "",
-        "options of the store, by the names of object_store, such as aws_region=eu-west-1, or of the catalogue,"
-        " by those of pyiceberg; secrets are better in environment variables",
+        "options of the store, by the names of object_store, such as aws_region=eu-west-1, or of the"
+        " catalogue, by those of pyiceberg; secrets are better in environment variables",
         metavar="N=V,…",
         check=read_options,
     )

@@ -59,12 +59,10 @@ def _changed(old_rows: pa.Table, changed_rows: pa.Table, changes: RowChanges) ->
     return columns
 
 
-def _either(
-    is_new_values: pa.ChunkedArray, new_values: pa.ChunkedArray, values_before: pa.ChunkedArray
-) -> pa.ChunkedArray:
-    """Return new values where they count, and else the values_before ones; of a uuid Arrow chooses only the bytes."""
-    storage = getattr(values_before.type, "storage_type", values_before.type)
-    return pc.if_else(is_new, new_values.cast(storage), values_before.cast(storage)).cast(values_before.type)
+def _either(is_new: pa.ChunkedArray, values: pa.ChunkedArray, former: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return values where they are new, and else the former ones; Arrow chooses a uuid by its bytes only."""
+    storage = getattr(former.type, "storage_type", former.type)
+    return pc.if_else(is_new, values.cast(storage), former.cast(storage)).cast(former.type)
 
 
 def _all_true(count: int) -> pa.Array:

@@ -133,8 +133,11 @@ class Segments(NamedTuple):
     def cover(self, bounds: tuple[int, int]) -> bool:
         """Return whether keys between these bounds are in segments, and these are not too many."""
         low, high = bounds
-        return self.start <= low and high + self.width - self.start < min(
-            _LARGEST, 2 * MAX_SEGMENTS * self.width
+        end = high + self.width
+        return (
+            self.start <= low
+            and end < _LARGEST
+            and end - self.start < min(_LARGEST, 2 * MAX_SEGMENTS * self.width)
         )
 
     def sums(self, state: TableSide, where: str) -> set[SegmentSum]:

@@ -100,6 +100,22 @@ def test_all_of_many_neighbours_that_differ_are_read(engine: Engine) -> None:
     assert all({f"id={key}" for key in changed} <= keys for keys in read)
 
 
+def test_keys_that_no_database_counts_with_are_compared_row_by_row(engine: Engine) -> None:
+    key = "bigint unsigned" if engine.dialect.name in ("mysql", "mariadb") else "numeric(20)"
+    columns = f"id {key} primary key, a varchar(40)"
+    for name, value in (("old_t", "Jack"), ("new_t", "John")):
+        run_statements(
+            engine,
+            f"drop table {name}",
+            f"create table {name} ({columns})",
+            f"insert into {name} values ({2**64 - 1}, '{value}')",
+        )
+    with snapshot(engine) as moment:
+        sides = [_state(moment.connection, name) for name in ("old_t", "new_t")]
+        read = [[key for rows in side for key in rows["key"].to_pylist()] for side in differing_rows(*sides)]
+    assert read == [[f"id={2**64 - 1}"]] * 2
+
+
 def test_a_segment_with_a_row_without_a_hash_may_differ() -> None:
     without_hash = {SegmentSum(3, 0, 0, 0), SegmentSum(4, 2, 5, 6)}
     assert differing_segments(without_hash, without_hash) == {3}

@@ -69,7 +69,7 @@ def fill(engine: Engine, folder: Path, rows: Sequence[tuple[Any, ...]]) -> Delta
         connection.execute(text(f"insert into usr values ({marks})"), bound)
     arrays = [pa.array(column, of) for column, of in zip(zip(*rows, strict=True), FORM.types, strict=True)]
     deltalake.write_deltalake(str(folder / "usr"), pa.table(arrays, schema=FORM))
-    return DeltaPlace(str(folder))
+    return DeltaPlace(str(folder), {})
 
 
 def sides(connection: Connection, place: DeltaPlace) -> tuple[TableSide, LakeSide]:

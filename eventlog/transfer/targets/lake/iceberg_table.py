@@ -275,15 +275,15 @@ class IcebergSnapshot(LakeSnapshot):
 
     def _commit(self, deleted: BooleanExpression | None, rows: pa.Table, commit: LakeCommit) -> int:
         """Delete rows that meet a condition, add rows, and note the facts, in one transaction."""
-        noted, table = {ROUND: str(commit.number), POSITION: commit.properties[POSITION]}, _for_commit(self._table)
+        table, facts = _for_commit(self._table), commit.properties
         with _failing(self.name), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that no row was deleted
             with table.transaction() as transaction:
                 if deleted is not None:
-                    transaction.delete(deleted, commit.properties)
-                transaction.append(self._complete(rows), commit.properties)
+                    transaction.delete(deleted, facts)
+                transaction.append(self._complete(rows), facts)
                 transaction.set_properties(
-                    {_named(commit.application, name): fact for name, fact in noted.items()}
+                    {_named(commit.application, name): facts[name] for name in (ROUND, POSITION)}
                 )
             self._table = table
             return self.version

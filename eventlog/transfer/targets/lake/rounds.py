@@ -155,7 +155,7 @@ class Rounds:
         rounds = read_rounds(self._snapshot.rows(_FACTS), self._source)
         if not rounds:
             return None, {}
-        of_last = self._snapshot.rows(_FORM.names, "round", pa.array([rounds[-1].number]))
+        of_last = self._snapshot.rows(_FORM.names, {"round": pa.array([rounds[-1].number])})
         done = [each for each in rounds if each.is_done]
         return read_rounds(of_last, self._source)[-1], dict(done[-1].versions) if done else {}
 

@@ -19,7 +19,7 @@ from eventlog.files.limits import LIMITS, Limits
 
 T = TypeVar("T")
 Advance = Callable[[int], None]  # called with the bytes read
-Opened = Callable[[str], IO[bytes]]  # a file that is read, by its name
+Opened = Callable[[str], IO[bytes] | io.RawIOBase]  # a file that is read, by its name
 
 ROW_CONTAINERS = {
     "csv": csv.read,

@@ -28,12 +28,14 @@ from eventlog.core.plurals import quantity
 from eventlog.core.state_versions import BACKLOG
 from eventlog.core.tables import Table
 from eventlog.files.current_files import keyed
+from eventlog.files.file_names import files_on_disk, is_remote, plain
 from eventlog.fold import Rules, assumed_present
 from eventlog.fold.by_column.runs import have_any, have_repeats
 from eventlog.transfer.change_files.sorted_batches import WithoutSequence
 from eventlog.transfer.change_files.writing import form_of
 from eventlog.transfer.job import Job
 from eventlog.transfer.log_files.by_column.pieces import WrongCut
+from eventlog.transfer.log_files.by_column.record_ends import with_place
 from eventlog.transfer.ordered import SEQUENCERS
 from eventlog.transfer.settings_by_name import SettingsByName
 from eventlog.xds.xds_settings import XdsSettings
@@ -44,15 +46,13 @@ from eventlog_spark.inputs import (
     FilePiece,
     InputFile,
     ReadStreams,
+    Say,
     contents,
     exists,
-    files_on_disk,
     find_files,
     in_portions,
-    is_remote,
     is_small,
     opened_here,
-    plain,
     uri,
 )
 from eventlog_spark.library import fold_task, folded
@@ -78,9 +78,7 @@ from eventlog_spark.result_rows import REFUSAL, Changes, Documents, FrameForm
 from eventlog_spark.spark_versions import context_of, partitions_of, setting_of
 from eventlog_spark.streams import LINES, Convert
 
-SELF_CONTAINED: Final = frozenset(
-    ("changes", "debezium", "xds")
-)  # formats whose files do not depend on each other
+SELF_CONTAINED: Final = frozenset(("changes", "debezium", "xds"))  # their files are apart from each other
 TARGETS: Final = ("xds", "changes")
 _OPERATIONS: Final = ("snapshot", "insert", "update", "delete", "truncate")
 _WORTH: Final = 16 << 20  # bytes of change tables and messages that many tasks read sooner
@@ -88,8 +86,6 @@ _MANY_CORES: Final = 8  # that read messages sooner than one: they take four tim
 _EXAMPLES: Final = 20  # refused records that are shown
 DIGEST: Final = "digest"  # the column of what goes on record of documents; it is not written
 _DIGEST_SUM: Final = "digest_sum"
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -228,7 +224,7 @@ def _write(files: LogFiles | StreamFiles, output: OutputFolder, say: Say) -> Res
     while True:
         kind = _REPEATED
         try:
-            result = output.write(files.rows, files.refused, files.reports)
+            result = output.write(files.rows, partial(_refused, files), files.reports)
             if not files.have_repeats(at_end=True):
                 return result
         except Exception as fault:
@@ -240,6 +236,14 @@ def _write(files: LogFiles | StreamFiles, output: OutputFolder, say: Say) -> Res
         say(sentence)
         ways: dict[str, Any] = {without: False}
         files = replace(files, reports=Reports.of(files.spark, files.reports.is_strict), **ways)
+
+
+def _refused(files: LogFiles | StreamFiles, refusals: Sequence[Refusal] | None) -> Any:
+    """Return the refused records of files; those of a store may have lines that are counted from a place."""
+    refused = files.refused(refusals)
+    if any(map(is_remote, files.backlog.job.inputs)):
+        return refused.withColumn("refused", f.udf(with_place)("refused"))
+    return refused
 
 
 # --- what is read
@@ -344,13 +348,13 @@ class LogFiles:
     @cached_property
     def _files(self) -> list[InputFile]:
         job = self.backlog.job
-        return find_files(self.spark, job.inputs, Shape.ROWS, job.container)
+        return find_files(self.spark, job.inputs, Shape.ROWS, job.container, self.say)
 
     @cached_property
     def _current(self) -> dict[Table, list[InputFile]]:
         files: dict[Table, list[InputFile]] = {}
         for table, name in self.backlog.job.current:
-            named = find_files(self.spark, [name], Shape.ROWS, None)
+            named = find_files(self.spark, [name], Shape.ROWS, None, self.say)
             files.setdefault(keyed(self.backlog.job.tables, table), []).extend(named)
         return files
 
@@ -413,10 +417,11 @@ class StreamFiles:
         if job.expand_truncate and any(is_remote(name) for _, name in job.current):
             raise Misuse("--expand-truncate: every machine must reach its --current files")
         convert = Convert(job, self.backlog.options, self.backlog.order == "sequence")
+        find = partial(find_files, self.spark, shape=source.shape, container=job.container, say=self.say)
         if source.name in SELF_CONTAINED:
-            files = in_portions(find_files(self.spark, job.inputs, source.shape, job.container))
+            files = in_portions(find(job.inputs))
         else:
-            files = [find_files(self.spark, [name], source.shape, job.container) for name in job.inputs]
+            files = [find([name]) for name in job.inputs]
         if convert.in_sequence:
             files = [list(chain.from_iterable(files))]
             pieces = self._pieces(files[0])

@@ -1,22 +1,20 @@
 """Names on the command line become DataFrames: Parquet by Spark's reader, other files by that of `convert`.
 
 Spark's own CSV reader turns bad UTF-8 into U+FFFD and reads "" as null, in silence. Tasks open files of this
-machine by their names. Of files in a store Spark reads the bytes, because only Hadoop has the keys; each task
-gets those of its pieces.
+machine by their names, and those of a store where Arrow has the keys. Where only Hadoop has them, Spark reads
+the bytes, and each task gets those of its pieces.
 """
 
 from __future__ import annotations
 
 import base64
-import glob
-import io
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import functions as f
@@ -24,15 +22,17 @@ from pyspark.sql import functions as f
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Shape, Source
 from eventlog.core.portions import portions
+from eventlog.files import inputs
 from eventlog.files.document_folder import in_order
+from eventlog.files.file_names import check_no_key, demand_files, files_on_disk, in_store, is_remote, plain
 from eventlog.files.inputs import Input, container_of, open_inputs
 from eventlog.files.limits import Limits
+from eventlog.files.remote_files import BLOCK, Excerpt, RemoteFile, RemoteVersion, StoreFault
 from eventlog.transfer.log_files.by_column.pieces import FilePart
-from eventlog_spark.batches import pack, unpack
+from eventlog.transfer.log_files.by_column.record_ends import exact_part
+from eventlog_spark.batches import answer, answers_of, pack, unpack
 from eventlog_spark.spark_versions import condition_of, to_tasks
 
-_NAMED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)(?://([^/]*))?/?(.*)", re.DOTALL)
-_VOLUMES = "/Volumes/"  # of Databricks, whose Spark finds them under this name
 _PATTERN = re.compile(r"[\[\]{}*?\\]")
 _SMALL = 1 << 18  # bytes, which Python reads in less time than Spark plans to
 _SOON = 1 << 26  # bytes, which this process reads in less time than Spark plans a few tasks
@@ -40,6 +40,10 @@ _PORTION_FILES, _PORTION_BYTES = 1000, 1 << 22  # one of them is a second's work
 _PIECES = "path string, stream int, place int, begin int, size int"
 _IN_PLAN = 1 << 14  # bytes of packed pieces
 _MOST_BYTES = (1 << 31) - 1  # of a file, as Spark reads it
+WINDOW = 1 << 16  # bytes of a store, to see where a record ends
+_OF_PARQUET = (1 << 20, 32)  # bytes that are read together, and how many of them a task keeps
+_BY_HADOOP = "so Spark reads each file of its store whole, with the keys of Hadoop"
+Say = Callable[[str], None]
 
 
 class InputFile(NamedTuple):
@@ -49,19 +53,23 @@ class InputFile(NamedTuple):
     path: str
     container: str
     size: int
+    modified: int = 0  # seconds
+    etag: str | None = None  # of a file that tasks read from its store; empty until it is known
+
+    @property
+    def is_by_hadoop(self) -> bool:
+        """Return whether Spark reads its bytes, because only Hadoop has the keys of its store."""
+        return is_remote(self.path) and self.etag is None
+
+    def open_stored(self, end: int, block: int = BLOCK) -> RemoteFile:
+        """Return the file as a task reads it from its store up to a place, in blocks of so many bytes."""
+        version = RemoteVersion(self.path, self.size, self.modified, self.etag or "")
+        return RemoteFile(version, end, *(_OF_PARQUET if self.container == "parquet" else (block, 1)))
 
     @property
     def is_packed(self) -> bool:
         """Return whether its rows have more bytes than it has."""
         return self.container == "parquet" or self.path.endswith(".gz")
-
-
-def is_remote(name: str) -> bool:
-    """Return whether a name is of a store, and not of a file of this machine."""
-    if name.startswith(_VOLUMES) and "DATABRICKS_RUNTIME_VERSION" in os.environ:
-        return True
-    parts = _NAMED.fullmatch(name)
-    return parts is not None and parts[1].lower() != "file"
 
 
 def is_small(files: Sequence[InputFile]) -> bool:
@@ -74,18 +82,41 @@ def in_portions(files: Iterable[InputFile]) -> list[list[InputFile]]:
     return list(portions(files, _PORTION_FILES, lambda file: file.size, _PORTION_BYTES))
 
 
-def find_files(spark: Any, names: Iterable[str], shape: Shape, container: str | None) -> list[InputFile]:
+def find_files(
+    spark: Any, names: Iterable[str], shape: Shape, container: str | None, say: Say = lambda sentence: None
+) -> list[InputFile]:
     """Return the files of names, folders and globs; hidden files and those that begin with _ are left out.
 
     Documents of the files sink come in the order in which they left.
     """
     files: dict[str, InputFile] = {}
-    for name, path, size in chain.from_iterable(_find(spark, name) for name in names):
+    for name, path, size, modified in chain.from_iterable(_find(spark, name) for name in names):
         if path in files:
             raise Misuse(f"{name} is named twice")
-        files[path] = InputFile(name, path, container_of(name, shape, container), size)
-    by_name = {file.name: file for file in files.values()}
+        files[path] = InputFile(name, path, container_of(name, shape, container), size, modified)
+    by_name = {file.name: file for file in _by_tasks(spark, [*files.values()], say)}
     return [by_name[name] for name in in_order([*by_name], _folders(names))]
+
+
+def _by_tasks(spark: Any, files: Sequence[InputFile], say: Say) -> list[InputFile]:
+    """Return files; those of stores whose first file a task could open are read by tasks."""
+    firsts = {in_store(file.path)[0]: file for file in reversed(files) if is_remote(file.path)}
+    trials = [[FilePiece(file._replace(etag=""))] for file in firsts.values()]
+    faults = answers_of(contents(spark, trials), ReadStreams(_try_to_open)) if trials else []
+    for store, fault in zip(firsts, faults, strict=True):
+        say(f"tasks read files of {store} themselves" if fault is None else f"{fault}: {_BY_HADOOP}")
+    opened = [store for store, fault in zip(firsts, faults, strict=True) if fault is None]
+    return [file._replace(etag="") if in_store(file.path)[0] in opened else file for file in files]
+
+
+def _try_to_open(number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
+    """Yield why a task cannot open a file; None if it can."""
+    for piece, opener in opened:
+        try:
+            opener(piece.file.name).close()
+            yield answer(None)
+        except StoreFault as fault:
+            yield answer(str(fault))
 
 
 def _folders(names: Iterable[str]) -> list[str]:
@@ -94,56 +125,24 @@ def _folders(names: Iterable[str]) -> list[str]:
     return [str(path) for path in paths if path.is_dir()]
 
 
-def _find(spark: Any, name: str) -> list[tuple[str, str, int]]:
-    """Return the name, the path and the bytes of each file."""
+def _find(spark: Any, name: str) -> list[tuple[str, str, int, int]]:
+    """Return the name, the path, the bytes of each file, and when it changed in its store."""
     if is_remote(name):
-        files = [(path, path, size) for path, size in _in_store(spark, name)]
+        files = [(path, path, size, modified) for path, size, modified in _in_store(spark, name)]
     else:
-        files = [(path, os.path.abspath(path), os.path.getsize(path)) for path in files_on_disk(name)]
-    _demand_files(name, files)
+        files = [(path, os.path.abspath(path), os.path.getsize(path), 0) for path in files_on_disk(name)]
+    demand_files(name, files)
     return files
 
 
-def files_on_disk(name: str) -> list[str]:
-    """Return the files of a name that is of this machine; raise Misuse if there is none."""
-    if name == "-":
-        raise Misuse("a backlog reads files, not standard input: its tasks read them more than once")
-    files = _on_disk(plain(name))
-    _demand_files(name, files)
-    return files
-
-
-def _demand_files(name: str, files: Sequence[object]) -> None:
-    if not files:
-        raise Misuse(f"{name}: no such file, and no files in or under it")
-
-
-def plain(name: str) -> str:
-    """Return the name of a file without its scheme."""
-    parts = _NAMED.fullmatch(name)
-    if parts is None:
-        return name
-    if parts[2] not in (None, "", "localhost"):
-        raise Misuse(f"{name}: a file of this machine has three slashes: file:///{parts[3]}")
-    return "/" + parts[3]
-
-
-def _on_disk(name: str) -> list[str]:
-    path = Path(name)
-    if path.is_dir():
-        below = sorted(file.relative_to(path) for file in path.rglob("*") if file.is_file())
-        return [str(path / file) for file in below if not any(part[0] in "_." for part in file.parts)]
-    named = [name] if path.is_file() else sorted(glob.glob(name, recursive=True))
-    return [file for file in named if Path(file).is_file()]
-
-
-def _in_store(spark: Any, name: str) -> list[tuple[str, int]]:
-    """Return the files of a store as Spark finds them, with their bytes."""
+def _in_store(spark: Any, name: str) -> list[tuple[str, int, int]]:
+    """Return the files of a store as Spark finds them, with their bytes and their times."""
     check_no_key(name)
     listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     if not exists(listing.load, name):
         return []
-    return sorted((row.path, row.length) for row in listing.load(name).select("path", "length").collect())
+    files = listing.load(name).select("path", "length", f.unix_seconds("modificationTime"))
+    return sorted(tuple(row) for row in files.collect())
 
 
 def exists(load: Callable[[str], Any], path: str) -> bool:
@@ -157,18 +156,6 @@ def exists(load: Callable[[str], Any], path: str) -> bool:
             return False
         raise
     return True
-
-
-def check_no_key(name: str) -> None:
-    """Raise Misuse if a key is in a name, because names are shown."""
-    parts = _NAMED.match(name)
-    if parts is None or parts[2] is None:
-        return
-    user, at, _ = parts[2].rpartition("@")
-    if (at and (":" in user or parts[1].lower().startswith("s3"))) or (
-        parts[1].lower() == "s3a" and ":" in parts[2]
-    ):
-        raise Misuse("a name of a store holds no key: give it to Hadoop's configuration, for names are shown")
 
 
 def uri(path: str) -> str:
@@ -192,8 +179,20 @@ class FilePiece(NamedTuple):
         piece = self.part.piece
         return (0, _MOST_BYTES) if piece is None else (piece.begin, piece.end - piece.begin)
 
+    @property
+    def end(self) -> int:
+        """Return the place after its last byte."""
+        return self.file.size if self.part.piece is None else self.part.piece.end
 
-Open = Callable[[str], IO[bytes]]
+    def exact(self) -> FilePiece:
+        """Return the piece with the records that begin in it."""
+        if not self.part.step:
+            return self
+        with self.file.open_stored(self.file.size, WINDOW) as opened:
+            return self._replace(part=exact_part(self.part, opened, *self.file[2:4]))
+
+
+Open = inputs.Opened
 Opened = Iterator[tuple[FilePiece, Open]]  # pieces, and how the file of each is opened
 Sources = Iterator[Source[Any] | Refused]
 
@@ -211,7 +210,7 @@ def contents(spark: Any, streams: Sequence[Sequence[FilePiece]]) -> Any:
         (piece.file.path, number, place, *piece.span)
         for number, stream in enumerate(streams)
         for place, piece in enumerate(stream)
-        if is_remote(piece.file.path)
+        if piece.file.is_by_hadoop
     ]
     if not pieces:
         return rows
@@ -254,8 +253,8 @@ def _opened(rows: Iterator[tuple[pa.Scalar, ...]]) -> Opened:
     """Yield the pieces in the first row, whose bytes are in the rows after it if they are in a store."""
     *_, pieces = next(rows)
     for piece in unpack(pieces.as_py()):
-        content = next(rows)[2].as_buffer() if is_remote(piece.file.path) else None
-        yield piece, _opener(piece, content)
+        content = next(rows)[2].as_buffer() if piece.file.is_by_hadoop else None
+        yield (exact := piece.exact()), _opener(exact, content)
 
 
 def opened_here(pieces: Sequence[FilePiece]) -> Opened | None:
@@ -267,23 +266,11 @@ def opened_here(pieces: Sequence[FilePiece]) -> Opened | None:
 
 
 def _opener(piece: FilePiece, content: Any) -> Open:
+    if piece.file.etag is not None:
+        return lambda name: piece.file.open_stored(piece.end)
     if content is None:
         return lambda name: open(piece.file.path, "rb", buffering=0)
-    return lambda name: _Excerpt(content, piece.span[0])
-
-
-class _Excerpt(io.BytesIO):
-    """The bytes of a file from a place on, each under its own place."""
-
-    def __init__(self, content: Any, begin: int) -> None:
-        super().__init__(content)
-        self._begin = begin
-
-    def seek(self, offset: int, whence: int = 0, /) -> int:
-        return super().seek(offset - self._begin if whence == io.SEEK_SET else offset, whence) + self._begin
-
-    def tell(self) -> int:
-        return super().tell() + self._begin
+    return lambda name: Excerpt(content, piece.span[0])
 
 
 def sources_of(opened: Opened, shape: Shape, limits: Limits) -> Sources:

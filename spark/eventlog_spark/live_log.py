@@ -37,10 +37,11 @@ from eventlog.sql.log.log_record import (
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.xds.documents import HEAD, TAIL
-from eventlog_spark.backlog import DIGEST, Backlog, OutputFolder, Say, begin_stage
+from eventlog_spark.backlog import DIGEST, Backlog, OutputFolder, begin_stage
 from eventlog_spark.batches import gather
 from eventlog_spark.current_rows import current_row
 from eventlog_spark.fold import FoldToDocuments, FoldToRows
+from eventlog_spark.inputs import Say
 from eventlog_spark.library import fold_task, folded
 from eventlog_spark.log_rows import feed_of
 from eventlog_spark.packing import Exchange, RowFeed, as_they_are

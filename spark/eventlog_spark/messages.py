@@ -352,7 +352,7 @@ class ReadFiles:
         opener: Open,
         through: Callable[[LineSource], LineSource] = lambda lines: lines,
     ) -> Iterator[Object | Refused]:
-        name, _, container, _ = piece.file
+        name, container = piece.file.name, piece.file.container
         with open_input(name, opened=opener) as content:
             yield from until_fault(piece, piece.part.objects(content, name, container, self.limits, through))
 

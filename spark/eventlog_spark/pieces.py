@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -15,14 +15,17 @@ from eventlog.core.errors import BadFile, EventlogError, Refused
 from eventlog.core.formats import Source
 from eventlog.core.tables import Table
 from eventlog.files import parquet
+from eventlog.files.file_names import is_remote
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
+from eventlog.files.remote_files import StoreFault
 from eventlog.transfer.log_files.by_column import pieces
 from eventlog.transfer.log_files.by_column.pieces import FilePart, WrongCut
+from eventlog.transfer.log_files.by_column.record_ends import rough_parts
 from eventlog.transfer.log_files.by_column.row_batches import Slabs
 from eventlog_spark.batches import answer, answers_of, bounded, gather
 from eventlog_spark.current_rows import PackRows
-from eventlog_spark.inputs import FilePiece, InputFile, Open, Opened, ReadStreams, contents, is_remote
+from eventlog_spark.inputs import WINDOW, FilePiece, InputFile, Open, Opened, ReadStreams, Say, contents
 from eventlog_spark.log_rows import LogReading, LogSource, unreadable
 from eventlog_spark.packing import RowFeed
 from eventlog_spark.result_rows import REFUSAL, FrameRow
@@ -34,32 +37,34 @@ BLOCK = 4 << 20  # bytes that are looked at together
 _WORTH = 16 << 20  # bytes of a piece
 
 
-def pieces_of(
-    spark: Any, files: Sequence[InputFile], limits: Limits, say: Callable[[str], None] | None
-) -> list[FilePiece]:
+def pieces_of(spark: Any, files: Sequence[InputFile], limits: Limits, say: Say | None) -> list[FilePiece]:
     """Return the pieces of files, in their order; without `say` text files are not cut."""
     texts = [file for file in files if say and file.container != "parquet" and file.size > _WORTH]
     looks = dict(zip(texts, answers_about(spark, texts, Look(limits, BLOCK, _WORTH)), strict=True))
     file_pieces: list[FilePiece] = []
     for file in files:
-        parts: list[FilePart] = []
+        parts: Iterable[FilePart] = ()
+        version = file
         if file in looks:
-            head, ranges = looks[file]
-            parts = [FilePart(None, head, piece) for piece in ranges or ()]
+            version, head, ranges = looks[file]
             if head is None and say is not None:
                 say(f"{file.name} cannot be cut: one task reads it")
+            elif file.etag is not None:
+                parts = rough_parts(head, file.size, _WORTH)
+            else:
+                parts = (FilePart(None, head, piece) for piece in ranges)
         elif file.container == "parquet" and file.size > _WORTH and not is_remote(file.path):
             with open(file.path, "rb") as opened:
                 parts = [FilePart(groups) for groups in parquet.row_groups(opened, _WORTH)]
-        file_pieces += [FilePiece(file, part) for part in parts or [FilePart()]]
+        file_pieces += [FilePiece(version, part) for part in parts] or [FilePiece(version)]
     return file_pieces
 
 
 @dataclass(frozen=True)
 class Look:
-    """A task that looks at the head and at the line ends of text files, in blocks of so many bytes.
+    """A task that looks at the head of text files, and at the line ends of all that is not in a store.
 
-    It answers the head, and the ranges into which the file can be cut.
+    It answers the file, its version included, its head, and its ranges if it looked for them.
     """
 
     limits: Limits
@@ -68,13 +73,16 @@ class Look:
 
     def __call__(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
         for piece, opener in opened:
-            name, _, container, size = piece.file
-            with open_input(name, opened=opener) as content:
+            file = piece.file
+            name, container = file.name, file.container
+            if file.etag is None:
+                with open_input(name, opened=opener) as content:
+                    sizes = file.size, self.limits, self.block, self.worth
+                    yield answer((file, *pieces.look(content, name, container, *sizes)))
+                continue
+            with file.open_stored(file.size, WINDOW) as stored, io.BufferedReader(stored) as content:
                 head = pieces.read_head(content, name, container, self.limits)
-                content.seek(0 if head is None else head.begin)
-                blocks = iter(partial(content.read, self.block), b"")
-                ends = (pieces.look_at(block, container) for block in blocks)
-                yield answer((head, head and pieces.cut(head, size, ends, self.worth, self.block)))
+                yield answer((file._replace(etag=stored.etag), head, None))
 
 
 # --- what tasks read
@@ -143,7 +151,7 @@ def until_fault(piece: FilePiece, records: Iterator[T]) -> Iterator[T | Refused]
     name = piece.file.name
     try:
         yield from records
-    except WrongCut:
+    except (WrongCut, StoreFault):
         raise
     except EventlogError as fault:
         yield BadFile(name, str(fault).removeprefix(f"{name}: "))
@@ -155,7 +163,7 @@ def read_slabs(
     piece: FilePiece, limits: Limits, opener: Open
 ) -> Iterator[tuple[str, tuple[str, ...], Slabs]]:
     """Yield the name, the columns and the rows of a piece, while its file is open."""
-    name, _, container, _ = piece.file
+    name, container = piece.file.name, piece.file.container
     with open_input(name, opened=opener) as content:
         yield name, *piece.part.read(content, name, container, limits)
 

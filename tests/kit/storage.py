@@ -31,10 +31,10 @@ def filesystem() -> fs.S3FileSystem:
     )
 
 
-def conf() -> dict[str, str]:
-    """Return the settings of a Spark session for the server."""
+def conf(address: str = ADDRESS) -> dict[str, str]:
+    """Return the settings of a Spark session for the server, or for one before it."""
     hadoop = {
-        "endpoint": ADDRESS,
+        "endpoint": address,
         "endpoint.region": "us-east-1",
         "path.style.access": "true",
         "connection.ssl.enabled": "false",
@@ -52,7 +52,13 @@ def variables() -> dict[str, str]:
     return {
         "PYSPARK_SUBMIT_ARGS": f"--master local[2] {reported} pyspark-shell",
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "AWS_ENDPOINT_URL": ADDRESS,
+    } | keys()
+
+
+def keys(address: str = ADDRESS) -> dict[str, str]:
+    """Return the environment in which libraries other than Hadoop's reach the server, or one before it."""
+    return {
+        "AWS_ENDPOINT_URL": address,
         "AWS_ALLOW_HTTP": "true",
         "AWS_REGION": "us-east-1",
         "AWS_ACCESS_KEY_ID": _KEY,

@@ -16,6 +16,7 @@ from pyarrow import fs
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
 from eventlog.core.tables import Tables
+from eventlog.files.file_names import plain
 from tests.kit import storage
 from tests.kit.databases import Database
 from tests.kit.installed import ROOT
@@ -30,7 +31,7 @@ from tests.spark.test_sequence import Line, Sent, write_messages, write_tables
 pytest.importorskip("pyspark", reason="Spark is not installed")
 
 from eventlog_spark.backlog import check_committer
-from eventlog_spark.inputs import find_files, plain
+from eventlog_spark.inputs import find_files
 
 pytestmark = pytest.mark.long
 
@@ -177,6 +178,7 @@ from eventlog_spark import pieces
 from eventlog_spark.backlog import Backlog, run
 from eventlog_spark.session import start
 from eventlog.core.tables import Tables
+from eventlog.files.file_names import plain
 from tests.kit import storage
 from tests.spark.helpers import CLOCK, job
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from eventlog.core.errors import InvalidDocument, Refused
 from eventlog.files.inputs import ROW_CONTAINERS
 from eventlog.files.limits import Limits
-from eventlog.transfer.log_files.by_column import pieces
+from eventlog.transfer.log_files.by_column import pieces, record_ends
 from eventlog.transfer.log_files.by_column.pieces import WrongCut
 from eventlog.transfer.log_files.by_column.row_batches import RowBatch, Slabs
 from tests.kit.tiers import drawn
@@ -131,3 +132,78 @@ def test_values_on_lines_of_their_own_are_cut() -> None:
     count, found = in_pieces(data, "jsonl", 16, 100)
     assert count == 12
     assert found == read_in_one(data, "jsonl")
+
+
+# --- pieces that begin where a look at the middle of a file shows the end of a record
+
+
+def in_rough_parts(data: bytes, container: str, step: int) -> tuple[int, list[tuple[Any, ...]]]:
+    """Return how many parts have records, and the records without their places."""
+    head = pieces.read_head(io.BytesIO(data), "f", container, LIMITS)
+    if head is None:
+        return -1, without_places(read_in_one(data, container))
+    rough = record_ends.rough_parts(head, len(data), step)
+    parts = [record_ends.exact_part(part, io.BytesIO(data), container, len(data)) for part in rough]
+    cuts = [part.piece for part in parts if part.piece is not None and part.piece.begin < part.piece.end]
+    assert b"".join(data[cut.begin : cut.end] for cut in cuts) == data[head.begin :]
+    read = (part.read(io.BytesIO(data), "f", container, LIMITS)[1] for part in parts)
+    return len(cuts), without_places([record for slabs in read for record in records(slabs)])
+
+
+def without_places(read: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return sorted((record[1:] for record in read), key=repr)
+
+
+@settings(max_examples=drawn(100))
+@given(st.lists(FRAGMENTS, max_size=40).map(b"".join), st.integers(1, 60))
+@example(b'1,2\n"a\nb",c\n' * 9, 20)
+def test_csv_whose_beginning_nobody_reads_is_read_as_in_one_or_the_cut_is_found_wrong(
+    data: bytes, step: int
+) -> None:
+    try:
+        _, found = in_rough_parts(b"a,b\n" + data, "csv", step)
+    except WrongCut:
+        assert b'"' in data
+        return
+    assert found == without_places(read_in_one(b"a,b\n" + data, "csv"))
+
+
+@settings(max_examples=drawn(100))
+@given(st.lists(VALUES, max_size=30).map(b"".join), st.integers(1, 60))
+def test_json_whose_beginning_nobody_reads_is_read_as_in_one_or_the_cut_is_found_wrong(
+    data: bytes, step: int
+) -> None:
+    data = b'{"a":0,"b":null}\n' + data
+    try:
+        _, found = in_rough_parts(data, "jsonl", step)
+    except (WrongCut, InvalidDocument):
+        return
+    assert found == without_places(read_in_one(data, "jsonl"))
+
+
+NESTED = 'one,"two"\nthree,four\n' * 3  # CSV in a cell of CSV
+
+
+@pytest.mark.parametrize("cell", ["x,\ny", ',"\n"', NESTED, "", ",", "\r\n"])
+def test_the_quotes_of_some_records_show_where_records_end(cell: str) -> None:
+    data = written([(str(n), cell) for n in range(400)], "\n")
+    assert all(in_rough_parts(data, "csv", step)[0] > 3 for step in (800, 801, 807))
+
+
+def test_a_line_that_is_counted_from_a_place_can_be_looked_up() -> None:
+    data = b"a,b\n" + b"".join(b'%d,"x\ny"\n' % n for n in range(300_000)) + b"odd\n"
+    head = pieces.read_head(io.BytesIO(data), "f", "csv", LIMITS)
+    assert head is not None
+    *_, last = record_ends.rough_parts(head, len(data), record_ends.UNIT)
+    part = record_ends.exact_part(last, io.BytesIO(data), "csv", len(data))
+    (refused,) = (
+        slab for slab in part.read(io.BytesIO(data), "f", "csv", LIMITS)[1] if isinstance(slab, Refused)
+    )
+    place = re.fullmatch(
+        r"f: after byte (\d+) line (\d+): why", record_ends.with_place(f"{refused.where}: why")
+    )
+    assert place is not None
+    assert data[int(place[1]) :].split(b"\n")[int(place[2]) - 1] == b"odd"
+    assert (
+        record_ends.with_place("f:12: line 7:9999999999999999: why") == "f:12: line 7:9999999999999999: why"
+    )

@@ -7,6 +7,7 @@ Then the reader of the piece before the cut meets the cut inside a record, and r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import IO, NamedTuple
 
@@ -113,6 +114,20 @@ def cut(head: Head, size: int, blocks: Iterable[BlockEnds], at_least: int, step:
     return [*pieces[:-1], pieces[-1]._replace(is_last=True)]
 
 
+def look(
+    file: IO[bytes], name: str, container: str, size: int, limits: Limits, block: int, at_least: int
+) -> tuple[Head | None, list[TextRange]]:
+    """Return the head of a file of this size, and its pieces, from all of its blocks; none if it cannot be
+    cut.
+    """
+    head = read_head(file, name, container, limits)
+    if head is None:
+        return None, []
+    file.seek(head.begin)
+    ends = (look_at(data, container) for data in iter(partial(file.read, block), b""))
+    return head, cut(head, size, ends, at_least, block)
+
+
 class _PieceFile:
     """The bytes of a piece as a file."""
 
@@ -170,6 +185,7 @@ class FilePart(NamedTuple):
     groups: frozenset[int] | None = None
     head: Head | None = None
     piece: TextRange | None = None
+    step: int = 0  # bytes: the piece is rough, as its neighbours, which have as many
 
     def read(
         self, file: IO[bytes], name: str, container: str, limits: Limits

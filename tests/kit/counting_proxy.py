@@ -1,0 +1,73 @@
+"""A server before an S3 server, which counts the bytes that it serves of each object."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import urllib.parse
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+_OF_CONNECTION = {"connection", "transfer-encoding", "keep-alive"}
+
+
+class CountingProxy(ThreadingHTTPServer):
+    """The server; `before` is called with the path of each object before its bytes are asked for."""
+
+    daemon_threads = True
+
+    def __init__(self, upstream: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.upstream = urllib.parse.urlsplit(upstream).netloc
+        self.address = f"http://127.0.0.1:{self.server_port}"
+        self.bytes: Counter[str] = Counter()
+        self.before: Callable[[str], None] = lambda path: None
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: CountingProxy
+
+    def _forward(self) -> None:
+        path = urllib.parse.unquote(urllib.parse.urlsplit(self.path).path)
+        if self.command == "GET":
+            self.server.before(path)
+        sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        upstream = http.client.HTTPConnection(self.server.upstream, timeout=60)
+        upstream.request(self.command, self.path, sent, dict(self.headers.items()))
+        answer = upstream.getresponse()
+        body = answer.read()
+        upstream.close()
+        self.send_response_only(answer.status, answer.reason)
+        for name, value in answer.getheaders():
+            if name.lower() not in _OF_CONNECTION and (
+                name.lower() != "content-length" or self.command == "HEAD"
+            ):
+                self.send_header(name, value)
+        if self.command != "HEAD":
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+        if self.command == "GET":
+            self.server.bytes[path] += len(body)
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _forward  # noqa: N815 - names of http.server
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Write nothing."""
+
+
+@contextmanager
+def counting_proxy(upstream: str) -> Iterator[CountingProxy]:
+    """A proxy that runs before a server of this address."""
+    proxy = CountingProxy(upstream)
+    thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield proxy
+    finally:
+        proxy.shutdown()
+        thread.join()
+        proxy.server_close()

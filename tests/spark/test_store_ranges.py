@@ -1,0 +1,165 @@
+"""Files of a store that tasks read in ranges themselves: each byte about once, and of one version."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kit import storage
+from tests.kit.counting_proxy import CountingProxy, counting_proxy
+from tests.kit.installed import ROOT
+from tests.kit.support import patient
+from tests.spark.helpers import by_object, converted, job, lines, refused_in, write_log
+
+pytest.importorskip("pyspark", reason="Spark is not installed")
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        not storage.ADDRESS, reason="EVENTLOG_TEST_S3 names no S3 server: .ci/storage starts one"
+    ),
+]
+
+RUN = """
+import json, sys
+from dataclasses import replace
+from eventlog_spark import pieces
+from eventlog_spark.backlog import Backlog, run
+from eventlog_spark.session import spark_errors_as_ours, start
+from eventlog.core.errors import EventlogError
+from tests.kit import storage
+from tests.spark.helpers import CLOCK, job
+
+address, place, out, worth = sys.argv[1:]
+pieces._WORTH = int(worth)
+spark = start("local[2]", storage.conf(address) | {"spark.sql.shuffle.partitions": "2"})
+said = []
+try:
+    with spark_errors_as_ours():
+        run(spark, Backlog(replace(job([], out), inputs=(place,)), CLOCK, partitions=2), said.append)
+except EventlogError as fault:
+    said.append(str(fault))
+print(json.dumps(said))
+spark.stop()
+"""
+PIECE = 16 << 20  # bytes, as without a test
+
+
+@pytest.fixture
+def proxy() -> Iterator[CountingProxy]:
+    with counting_proxy(storage.ADDRESS) as proxy:
+        yield proxy
+
+
+def ran(address: str, place: str, out: Path, keys: dict[str, str], worth: int = PIECE) -> list[str]:
+    """Run a backlog of a log in a store; return what it says."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, address, f"s3a://{place}", out, str(worth)],
+        env=environment | keys | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "spark")))},
+        capture_output=True,
+        text=True,
+        timeout=patient(280),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    sentences: list[str] = json.loads(done.stdout)
+    return sentences
+
+
+def put(name: str, file: Path) -> None:
+    with storage.filesystem().open_output_stream(name) as target:
+        target.write(file.read_bytes())
+
+
+def row(number: int, letters: int) -> tuple[Any, ...]:
+    value = f'{number},\n"b"' + "x" * letters
+    return number, "N", 2, "2025-03-23 10:57:19", None, "usr", f"idu={number % 50}", "fname", "", value
+
+
+ROWS = [row(number, 19_000) for number in range(1, 200)]
+
+
+def test_each_byte_is_read_about_once(tmp_path: Path, proxy: CountingProxy) -> None:
+    place = storage.bucket()
+    large = [row(number, 19_000) for number in range(1, 2000)]
+    small = [row(number, 9) for number in range(20_000, 20_400)]
+    logs = [write_log(tmp_path / "large.csv", large), write_log(tmp_path / "small.jsonl", small)]
+    packed = tmp_path / "packed.csv.gz"
+    packed.write_bytes(gzip.compress(write_log(tmp_path / "x.csv", [row(30_000, 9)]).read_bytes()))
+    for file in (*logs, packed):
+        put(f"{place}/log/{file.name}", file)
+    said = ran(proxy.address, f"{place}/log", tmp_path / "out", storage.keys(proxy.address))
+    assert said[0] == f"tasks read files of s3://{place}/ themselves"
+    expected, _ = converted(job([*logs, packed], tmp_path / "expected"))
+    rows = [*large, *small, row(30_000, 9)]
+    assert by_object(lines(tmp_path / "out"), rows) == by_object(expected, rows)
+    for file in (*logs, packed):
+        served = proxy.bytes[f"/{place}/log/{file.name}"]
+        assert file.stat().st_size <= served < 1.1 * file.stat().st_size
+
+
+def test_without_keys_of_its_own_spark_reads_with_those_of_hadoop(
+    tmp_path: Path, proxy: CountingProxy
+) -> None:
+    place = storage.bucket()
+    put(f"{place}/log.csv", write_log(tmp_path / "log.csv", ROWS))
+    keys = storage.keys("http://127.0.0.1:9") | {"AWS_SECRET_ACCESS_KEY": "very-secret"}
+    said = ran(proxy.address, place, tmp_path / "out", keys)
+    assert said[0].startswith(f"s3a://{place}/log.csv: the store does not give its bytes (")
+    assert said[0].endswith("): so Spark reads each file of its store whole, with the keys of Hadoop")
+    assert not any(word in " ".join(said) for word in ("127.0.0.1", "very-secret", "nobody"))
+    assert len(lines(tmp_path / "out")) == 50
+
+
+def test_what_is_refused_has_its_place_and_its_record(tmp_path: Path) -> None:
+    place = storage.bucket()
+    log = write_log(tmp_path / "log.csv", [*ROWS, (*ROWS[0][:2], 9, *ROWS[0][3:])])
+    log.write_bytes(log.read_bytes() + b"odd\n")
+    put(f"{place}/log.csv", log)
+    ran(storage.ADDRESS, place, tmp_path / "out", storage.keys(), worth=1 << 20)
+    _, left_out = converted(job([log], tmp_path / "expected"))
+    data, found = log.read_bytes(), {}
+    for reason in (record["refused"] for record in refused_in(tmp_path / "out")):
+        place_of_line = re.fullmatch(r".*?: after byte (\d+) line (\d+): (.*)", reason)
+        assert place_of_line is not None
+        begin, line, why = place_of_line.groups()
+        found[why] = data[int(begin) :].split(b"\n")[int(line) - 1]
+    line_of = dict(enumerate(data.split(b"\n"), 1))
+    assert found == {why: line_of[int(where.rpartition(":")[2])] for where, why in left_out}
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize("size", ["same", "longer"])
+def test_a_file_that_changes_while_it_is_read_is_refused_by_name(
+    tmp_path: Path, proxy: CountingProxy, size: str
+) -> None:
+    place = storage.bucket()
+    first = write_log(tmp_path / "first.csv", ROWS)
+    second = tmp_path / "second.csv"
+    second.write_bytes(first.read_bytes().replace(b"x", b"y") + (b"" if size == "same" else b"\n"))
+    put(f"{place}/log.csv", first)
+    asked: list[str] = []
+
+    def change(path: str) -> None:
+        if path.endswith("/log.csv"):
+            asked.append(path)
+            if len(asked) == 4:
+                put(f"{place}/log.csv", second)
+
+    proxy.before = change
+    said = ran(proxy.address, place, tmp_path / "out", storage.keys(proxy.address), worth=1 << 20)
+    assert said[-1] == (
+        f"s3a://{place}/log.csv changed after its name was listed:"
+        " run the command again once nobody writes it"
+    )
+    assert not (tmp_path / "out" / "done").exists()

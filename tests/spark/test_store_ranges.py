@@ -77,7 +77,7 @@ def ran(address: str, place: str, out: Path, keys: dict[str, str], worth: int = 
 
 
 def put(name: str, file: Path) -> None:
-    with storage.filesystem().open_output_stream(name) as target:
+    with storage.filesystem().open_output_stream(name, compression=None) as target:  # not by its name
         target.write(file.read_bytes())
 
 
@@ -100,6 +100,7 @@ def test_each_byte_is_read_about_once(tmp_path: Path, proxy: CountingProxy) -> N
         put(f"{place}/log/{file.name}", file)
     said = ran(proxy.address, f"{place}/log", tmp_path / "out", storage.keys(proxy.address))
     assert said[0] == f"tasks read files of s3://{place}/ themselves"
+    assert refused_in(tmp_path / "out") == []
     expected, _ = converted(job([*logs, packed], tmp_path / "expected"))
     rows = [*large, *small, row(30_000, 9)]
     assert by_object(lines(tmp_path / "out"), rows) == by_object(expected, rows)

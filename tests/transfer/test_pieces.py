@@ -157,6 +157,7 @@ def without_places(read: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 @settings(max_examples=drawn(100))
 @given(st.lists(FRAGMENTS, max_size=40).map(b"".join), st.integers(1, 60))
 @example(b'1,2\n"a\nb",c\n' * 9, 20)
+@example(b'"' + b"1,2\n" * 9 + b'",c\n', 10)  # a cell that looks like records
 def test_csv_whose_beginning_nobody_reads_is_read_as_in_one_or_the_cut_is_found_wrong(
     data: bytes, step: int
 ) -> None:

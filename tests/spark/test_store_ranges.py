@@ -9,16 +9,19 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from eventlog.core.tables import Tables
 from tests.kit import storage
 from tests.kit.counting_proxy import CountingProxy, counting_proxy
 from tests.kit.installed import ROOT
 from tests.kit.support import patient
 from tests.spark.helpers import by_object, converted, job, lines, refused_in, write_log
+from tests.spark.test_sequence import Line, Sent, write_messages, write_tables
 
 pytest.importorskip("pyspark", reason="Spark is not installed")
 
@@ -36,16 +39,20 @@ from eventlog_spark import pieces
 from eventlog_spark.backlog import Backlog, run
 from eventlog_spark.session import spark_errors_as_ours, start
 from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Tables
 from tests.kit import storage
 from tests.spark.helpers import CLOCK, job
 
-address, place, out, worth = sys.argv[1:]
+address, place, out, worth, source = sys.argv[1:]
 pieces._WORTH = int(worth)
 spark = start("local[2]", storage.conf(address) | {"spark.sql.shuffle.partitions": "2"})
 said = []
 try:
     with spark_errors_as_ours():
-        run(spark, Backlog(replace(job([], out), inputs=(place,)), CLOCK, partitions=2), said.append)
+        wanted = replace(job([], out, source=source), inputs=(place,))
+        if source != "log":
+            wanted = replace(wanted, target_format="changes", tables=Tables())
+        run(spark, Backlog(wanted, CLOCK, partitions=2), said.append)
 except EventlogError as fault:
     said.append(str(fault))
 print(json.dumps(said))
@@ -60,11 +67,13 @@ def proxy() -> Iterator[CountingProxy]:
         yield proxy
 
 
-def ran(address: str, place: str, out: Path, keys: dict[str, str], worth: int = PIECE) -> list[str]:
-    """Run a backlog of a log in a store; return what it says."""
+def ran(
+    address: str, place: str, out: Path, keys: dict[str, str], worth: int = PIECE, source: str = "log"
+) -> list[str]:
+    """Run a backlog of a store; return what it says."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     done = subprocess.run(
-        [sys.executable, "-c", RUN, address, f"s3a://{place}", out, str(worth)],
+        [sys.executable, "-c", RUN, address, f"s3a://{place}", out, str(worth), source],
         env=environment | keys | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "spark")))},
         capture_output=True,
         text=True,
@@ -138,6 +147,26 @@ def test_what_is_refused_has_its_place_and_its_record(tmp_path: Path) -> None:
     line_of = dict(enumerate(data.split(b"\n"), 1))
     assert found == {why: line_of[int(where.rpartition(":")[2])] for where, why in left_out}
     assert len(found) == 2
+
+
+@pytest.mark.parametrize("source", ["qlik-table", "qlik-message"])
+def test_a_sequence_keeps_its_order(tmp_path: Path, source: str) -> None:
+    place, long = storage.bucket(), "x" * 9000
+    if source == "qlik-table":
+        changes = [Line("usr", n % 2, n, "UB?"[n % 3], "low", f"{n}{long}") for n in range(1, 1500)]
+        files = write_tables(tmp_path / "in", changes, "big")
+    else:
+        messages = [
+            Sent(n % 2, "UPDATE" if n % 5 else "REFRESH", "usr", n, f"{n}{long}") for n in range(3, 500)
+        ]
+        files = write_messages(tmp_path / "in", [Sent(0, "MD", "usr", 3, "a"), *messages])
+    for number, file in enumerate(files):
+        put(f"{place}/{number}/{file.name}", file)
+    ran(storage.ADDRESS, place, tmp_path / "out", storage.keys(), 1 << 20, source)
+    wanted = job(files, tmp_path / "expected", source=source)
+    expected, _ = converted(replace(wanted, target_format="changes", tables=Tables()))
+    assert min(file.stat().st_size for file in files) > 2 << 20
+    assert lines(tmp_path / "out") == expected
 
 
 @pytest.mark.parametrize("size", ["same", "longer"])

@@ -146,10 +146,8 @@ def changes_of_files(
     feed = marked(tasks_of(spark, parts, ReadTables(limits, sources.schema)), output.reports)
     join = RowJoin.of(SortedRows(sequencer, sources.layouts, in_files=True), settings, job.tables, output)
     if join.are_certain(sources.schema):
-        exchange, size = (
-            Exchange(partitions, 0),
-            sum(file.size * (UNPACKED if file.is_packed else 1) for file in files),
-        )
+        size = sum(file.size * (UNPACKED if file.is_packed else 1) for file in files)
+        exchange = Exchange(partitions, 0)
         times = answers_of(feed.frame, SampleTimes(feed.task))
         bounds = sorted_batches.bounds_of(times, exchange.shares[0], size)
         if bounds is not None:
@@ -163,7 +161,7 @@ def changes_of_files(
 def _headings(limits: Limits, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
     """Yield an answer for each file: its columns and their types, or why it cannot be read."""
     for piece, opener in opened:
-        name, _, container, _ = piece.file
+        name, container = piece.file.name, piece.file.container
         headings = (
             sorted_batches.heading_of(open_input(name, opened=opener), name, container, columns)
             for _, columns, _ in read_slabs(piece, limits, opener)

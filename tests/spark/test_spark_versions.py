@@ -18,7 +18,6 @@ from eventlog_spark import batches, packing, spark_versions
 from eventlog_spark.backlog import check_committer
 from eventlog_spark.batches import BatchTooLarge, gather, joined
 from eventlog_spark.fold import FOLDED
-from eventlog_spark.inputs import is_remote, plain
 from eventlog_spark.packing import Packing, by_object, unpacked
 from eventlog_spark.session import find_java
 from eventlog_spark.shuffle import LOG
@@ -27,6 +26,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as f
 
 from eventlog.core import tablesfile
+from eventlog.files.file_names import is_remote, plain
 from eventlog.java import NoJava
 from tests.kit.installed import ROOT
 from tests.spark.helpers import TABLES, backlogged, converted, job, write_log

@@ -11,7 +11,7 @@ from importlib import import_module
 from eventlog.core.extras import extra
 
 _HOME = "eventlog_spark.library"
-_NAMES = ("changes", "current", "documents", "log", "net_changes", "table_key")
+_NAMES = ("changes", "current", "documents", "log", "merge", "net_changes", "table_key")
 
 
 def __getattr__(name: str) -> object:

@@ -5,4 +5,5 @@ from eventlog_spark.library import current as current
 from eventlog_spark.library import documents as documents
 from eventlog_spark.library import log as log
 from eventlog_spark.library import table_key as table_key
+from eventlog_spark.merging import merge as merge
 from eventlog_spark.net_rows import net_changes as net_changes

@@ -33,6 +33,7 @@ from eventlog_spark.change_tables import changes_of_tables
 from eventlog_spark.current_rows import by_number, current_rows
 from eventlog_spark.fold import BRIEF, FOLDED, FoldToDocuments, FoldToRows
 from eventlog_spark.log_rows import LogReading, Named, Unique, feed_of
+from eventlog_spark.merging import merge as merge
 from eventlog_spark.messages import changes_of_messages
 from eventlog_spark.net_rows import net_changes as net_changes
 from eventlog_spark.packing import Exchange, Parcels, RowFeed, TakingPart, by_key, by_object

@@ -83,26 +83,34 @@ def net_changes(
     `changes` is a result of the function of this name. It is read now, and kept by the executors. `current`
     is the table before these changes; it is needed if a row takes another key and its change lacks columns.
     """
-    parse_settings({"missing_rows": missing_rows}, ApplySettings)
-    if lacking := {"change", "order", "refused", "record"}.difference(changes.columns):
-        raise Misuse(f"changes: it has no column {min(lacking)}; give what the function changes returns")
-    form = NetForm(tables_of(tables), name)
-    lines = changes.where("refused is null").select("order", "change")
-    placed = lines.mapInArrow(PlaceChanges(form), from_arrow_schema(_PLACED)).localCheckpoint()
+    form = NetForm(tables_of(tables), name, missing_rows)
+    return net_of(place(changes, form), form, current, partitions)
+
+
+def place(changes: Any, form: NetForm) -> Any:
+    """Return the steps of changes with their keys, read once and kept by the executors."""
+    columns = ["order", "change", "refused", "record"]
+    if missing_columns := [name for name in columns if name not in changes.columns]:
+        raise Misuse(
+            f"changes: it has no column {missing_columns[0]}; give what the function changes returns"
+        )
+    return (
+        changes.select(*columns).mapInArrow(PlaceChanges(form), from_arrow_schema(_PLACED)).localCheckpoint()
+    )
+
+
+def net_of(placed: Any, form: NetForm, current: Any, partitions: int | None = None) -> Any:
+    """Return the net effect of steps that have their keys."""
     emptied = placed.where("key is null and refused is null").agg(f.max("order")).first()[0]
-    steps = placed.where("key is not null" if emptied is None else f.col("order") > emptied)
-    steps = _by_component(steps, form, current, is_emptied=emptied is not None)
-    count = partitions or partitions_of(changes.sparkSession)
+    steps = placed if emptied is None else placed.where(f.col("order") > emptied)
+    steps = _by_component(steps.where("key is not null"), form, current, is_emptied=emptied is not None)
+    count = partitions or partitions_of(placed.sparkSession)
     steps = steps.repartition(count, "component").sortWithinPartitions("component", "order")
-    fold = FoldComponents(form, missing_rows, is_emptied=emptied is not None)
-    net = steps.mapInArrow(fold, form.spark_schema)
-    refused = [
-        placed.where("refused is not null").select("refused", f.col("line").alias("record")),
-        changes.where("refused is not null").select("refused", "record"),
-    ]
+    net = steps.mapInArrow(FoldComponents(form, is_emptied=emptied is not None), form.spark_schema)
+    unfolded = [placed.where("refused is not null").select("refused", f.col("line").alias("record"))]
     if emptied is not None:
-        refused.append(changes.sparkSession.range(1).select(f.lit(TRUNCATE).alias("action")))
-    for rows in refused:
+        unfolded.append(placed.sparkSession.range(1).select(f.lit(TRUNCATE).alias("action")))
+    for rows in unfolded:
         net = net.unionByName(rows, allowMissingColumns=True)
     return net
 
@@ -123,14 +131,16 @@ def _by_component(steps: Any, form: NetForm, current: Any, *, is_emptied: bool) 
     columns = columns.withColumn("component", f.coalesce("component", "key"))
     if is_emptied:
         return columns
-    asked = keys.select(f.lit("").alias("order"), "key", "component")
+    requests = keys.select(f.lit("").alias("order"), "key", "component")
     rows = form.rows_of(current).alias("rows").join(f.broadcast(keys.alias("keys")), form.same_key())
-    found = rows.select(f.lit("").alias("order"), "keys.key", "rows.row", "keys.component")
-    return columns.unionByName(asked.unionByName(found, allowMissingColumns=True), allowMissingColumns=True)
+    current_rows = rows.select(f.lit("").alias("order"), "keys.key", "rows.row", "keys.component")
+    return columns.unionByName(
+        requests.unionByName(current_rows, allowMissingColumns=True), allowMissingColumns=True
+    )
 
 
 def _components(links: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return for each key of links one key that stands for all that are linked with it."""
+    """Return for each key of links one key, which is the same for all that are linked."""
     parents: dict[str, str] = {}
 
     def root_of(key: str) -> str:
@@ -151,6 +161,10 @@ class NetForm:
 
     tables: Tables
     name: str
+    missing_rows: str
+
+    def __post_init__(self) -> None:
+        parse_settings({"missing_rows": self.missing_rows}, ApplySettings)
 
     @cached_property
     def table(self) -> Table:
@@ -229,14 +243,16 @@ class NetForm:
         texts = {"key": [*component_by_key], "component": [*component_by_key.values()]}
         return pa.table({**{name: pa.array(cells) for name, cells in texts.items()}, **columns})
 
-    def readings(self, lines: Iterable[str]) -> Iterator[tuple[int, Change, Sequence[Step] | EventlogError]]:
+    def readings(
+        self, lines: Iterable[str | None]
+    ) -> Iterator[tuple[int, Change, Sequence[Step] | EventlogError]]:
         """Yield the changes of this table with their numbers: what each does, or why it is impossible."""
-        numbered = enumerate(neutral.load(json.loads(line)) for line in lines)
-        own = [(n, change) for n, change in numbered if self.tables.of(*change[1:3]) == self.table]
-        for block in blocks_of(change for _, change in own):
+        numbered = [(n, neutral.load(json.loads(line))) for n, line in enumerate(lines) if line is not None]
+        of_table = [(n, change) for n, change in numbered if self.tables.of(*change[1:3]) == self.table]
+        for block in blocks_of(change for _, change in of_table):
             reading = BlockReading(self.target, block)
             for place, steps in enumerate(reading.steps()):
-                yield *own[block.numbers[place]], reading.faults.get(place) or steps
+                yield *of_table[block.numbers[place]], reading.faults.get(place) or steps
 
 
 def key_text(key: RowKey) -> str:
@@ -254,7 +270,10 @@ class PlaceChanges:
         return bounded(chain.from_iterable(map(self._rows, joined(batches))), _PLACED)
 
     def _rows(self, batch: pa.RecordBatch) -> Iterator[tuple[str | None, ...]]:
-        orders, lines = (batch.column(n).to_pylist() for n in range(2))
+        orders, lines, reasons, records = (column.to_pylist() for column in batch.columns)
+        for reason, record in zip(reasons, records, strict=True):
+            if reason is not None:
+                yield None, None, None, record, reason
         for number, _, steps in self.form.readings(lines):
             order, line = orders[number], lines[number]
             if isinstance(steps, EventlogError):
@@ -273,7 +292,6 @@ class FoldComponents:
     """A task that folds the steps of whole components, sorted by component and order."""
 
     form: NetForm
-    missing_rows: str
     is_emptied: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -283,9 +301,9 @@ class FoldComponents:
 
     def _folded(self, placed: pa.RecordBatch, current: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         cells_by_key = self._current(current.filter(current.column("row").is_valid()))
-        asked = {self._key(text) for text in current.column("key").to_pylist()}
-        steps, insert = self._steps(placed), self.missing_rows == "insert"
-        missing = _keys_of(steps) if self.is_emptied else asked - cells_by_key.keys()
+        read_keys = {self._key(text) for text in current.column("key").to_pylist()}
+        steps, insert = self._steps(placed), self.form.missing_rows == "insert"
+        missing = _keys_of(steps) if self.is_emptied else read_keys - cells_by_key.keys()
         net = NetEffect(steps, missing, insert=insert)
         written = self._surely_written(steps, net)
         rows = []
@@ -300,7 +318,7 @@ class FoldComponents:
                 rows.append((action, effect))
         if rows:
             yield self._batch(rows)
-        if net.unmet and self.missing_rows == "refuse":
+        if net.unmet and self.form.missing_rows == "refuse":
             refused = [(None, None, None, str(NoRow()), neutral.dumps(change)) for change in net.unmet]
             yield from bounded(refused, self.form.schema)
 
@@ -329,7 +347,11 @@ class FoldComponents:
         arrays = [array_of(of, column) for of, column in columns]
         names = list(form.types)
         supplied = [
-            [] if action == DELETE else names if self.is_emptied or effect.deletion else _given(names, effect)
+            []
+            if action == DELETE
+            else names
+            if self.is_emptied or effect.deletion
+            else _supplied_names(names, effect)
             for action, effect in rows
         ]
         return pa.record_batch(
@@ -365,7 +387,7 @@ def _keys_of(steps: Iterable[RowStep]) -> set[RowKey]:
     return {key for step in steps for key in (step.key, *(step[1:2] if isinstance(step, KeyChange) else ()))}
 
 
-def _given(names: Sequence[str], effect: RowEffect) -> list[str]:
+def _supplied_names(names: Sequence[str], effect: RowEffect) -> list[str]:
     return [name for name, cell in zip(names, effect.cells, strict=True) if cell is not ABSENT]
 
 

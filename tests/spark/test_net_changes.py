@@ -24,7 +24,9 @@ Model = dict[int, dict[str, Any]]
 
 def frame_of(spark: Any, changes: Iterable[Change], refused: Sequence[tuple[str, str]] = ()) -> Any:
     """Return changes as the function `changes` returns them, in no order."""
-    rows = [(f"{n:020}", dumps(change), None, None) for n, change in enumerate(changes)]
+    rows: list[tuple[Any, ...]] = [
+        (f"{n:020}", dumps(change), None, None) for n, change in enumerate(changes)
+    ]
     rows += [(None, None, *refusal) for refusal in refused]
     random.Random(1).shuffle(rows)
     return spark.createDataFrame(rows, "order string, change string, refused string, record string")
@@ -95,7 +97,7 @@ def insert(key: int, **cells: Any) -> Change:
 
 
 NAME, NONE = Field("name", ABSENT, "a"), Field("note", "x", None)
-WHOLE = [Field(column, ABSENT, None) for column in COLUMNS[1:]]
+EACH_COLUMN = [Field(column, ABSENT, None) for column in COLUMNS[1:]]
 
 
 def actions(rows: Iterable[Any]) -> list[tuple[str, int, list[str]]]:
@@ -103,7 +105,7 @@ def actions(rows: Iterable[Any]) -> list[tuple[str, int, list[str]]]:
 
 
 def test_null_is_supplied_and_a_lacking_column_is_not(spark: Any) -> None:
-    rows = net(spark, [update(1, NAME), update(1, NONE), update(2, NAME), update(2, *WHOLE)])
+    rows = net(spark, [update(1, NAME), update(1, NONE), update(2, NAME), update(2, *EACH_COLUMN)])
     assert actions(rows) == [("update", 1, ["id", "name", "note"]), ("write", 2, sorted(COLUMNS))]
     assert [(row.row.name, row.row.note) for row in rows] in (
         [("a", None), (None, None)],
@@ -112,7 +114,7 @@ def test_null_is_supplied_and_a_lacking_column_is_not(spark: Any) -> None:
 
 
 def test_parts_of_a_row_do_not_make_it(spark: Any) -> None:
-    first, last = WHOLE[:2], WHOLE[2:]
+    first, last = EACH_COLUMN[:2], EACH_COLUMN[2:]
     assert actions(net(spark, [update(1, *first), update(1, *last)])) == [("update", 1, sorted(COLUMNS))]
     inserted = net(spark, [update(1, *first)], missing_rows="insert")
     assert actions(inserted) == [("write", 1, ["age", "id", "name"])]
@@ -142,7 +144,7 @@ def test_a_move_of_a_missing_row_is_refused(spark: Any) -> None:
 def test_a_move_without_the_table_is_a_mistake(spark: Any) -> None:
     with pytest.raises(Misuse, match="current: a row takes another key"):
         net(spark, [update(5, before=4)])
-    assert actions(net(spark, [update(5, *WHOLE, before=4)])) == [
+    assert actions(net(spark, [update(5, *EACH_COLUMN, before=4)])) == [
         ("delete", 4, []),
         ("write", 5, sorted(COLUMNS)),
     ]

@@ -1,0 +1,111 @@
+"""A random history is merged into tables of Delta Lake and Iceberg by a stream that is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eventlog_spark import merge
+
+from eventlog.core.errors import Misuse
+from eventlog.formats.neutral import dumps
+from tests.kit.installed import ROOT
+from tests.kit.support import patient
+from tests.laws.lake_history import COLUMNS, TABLES, History, State
+
+pytestmark = pytest.mark.quick
+
+JARS = os.environ.get("EVENTLOG_TEST_LAKE_JARS", "")
+BATCHES = 5
+
+
+def arrive(folder: Path) -> list[State]:
+    """Write the changes of each batch as a file; return both tables after each."""
+    transactions = list(History(3, 30).transactions(300, 2))
+    size = -(-len(transactions) // BATCHES)
+    states = []
+    (folder / "arriving").mkdir()
+    for number in range(BATCHES):
+        batch = transactions[number * size : (number + 1) * size]
+        lines = [dumps(change) for transaction in batch for change in transaction.changes]
+        path = folder / "arriving" / f"{number}.txt"
+        path.write_text("".join(f"{line}\n" for line in lines))
+        os.utime(path, (1_700_000_000 + number,) * 2)  # by which Spark orders them
+        states.append(batch[-1].state)
+    return states
+
+
+def expected(state: State) -> list[list[str | None]]:
+    """Return the rows of table t as texts."""
+
+    def text(column: str, value: Any) -> str | None:
+        return None if value is None else f"{Decimal(value):.2f}" if column == "amount" else str(value)
+
+    return sorted([text(column, row[column]) for column in COLUMNS] for row in state["t"].values())
+
+
+def run(name: str, folder: Path, stop: str = "") -> list[dict[str, Any]]:
+    """Run the stream, until it dies or there is no more; return what it did with each batch."""
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'spark'}"}
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.spark.merge_job", name, str(folder), JARS, *filter(None, [stop])],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=patient(600),
+    )
+    assert ran.returncode == (-9 if stop[:1].isdigit() else 0), ran.stderr
+    return [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
+
+
+NEEDS_JARS = pytest.mark.skipif(
+    not JARS, reason="EVENTLOG_TEST_LAKE_JARS names no folder with the jars of Delta and Iceberg"
+)
+
+
+@pytest.mark.long
+@NEEDS_JARS
+@pytest.mark.parametrize("name", ["delta", "iceberg"])
+def test_each_batch_is_merged_once_despite_kills(name: str, tmp_path: Path) -> None:
+    states = arrive(tmp_path)
+    results = []
+    for stop in ("1", "2:3", ""):  # dies after a commit, in the midst of a batch, not at all
+        results += run(name, tmp_path, stop)
+    for result in results:
+        assert result["rows"] == expected(states[result["number"]]), result["number"]
+    assert {result["number"] for result in results} == set(range(BATCHES))
+    committed = [result["number"] for result in results if result["is_new"]]
+    assert len(committed) == len(set(committed))
+    assert all(result["position"] for result in results if result["is_new"])
+
+
+@pytest.mark.long
+@NEEDS_JARS
+@pytest.mark.parametrize("name", ["delta", "iceberg"])
+def test_settings_are_left_as_they_were(name: str, tmp_path: Path) -> None:
+    *attempts, last_attempt = [each for each in run(name, tmp_path, "settings") if "outcome" in each]
+    assert [each["outcome"] for each in attempts] == ["True", "ChangesRefused", "True", "False", "True"]
+    assert last_attempt["outcome"] not in ("True", "False")
+    for each in (*attempts, last_attempt):
+        assert each["settings"] == ["mine", "mine", None]
+        assert each["views"] == 0
+
+
+def test_a_table_of_another_format_is_a_mistake(spark: Any) -> None:
+    changes = spark.createDataFrame([], "order string, change string, refused string, record string")
+    spark.sql("create table if not exists plain (id int) using parquet")
+    try:
+        with pytest.raises(Misuse, match="plain is a table of parquet; merge writes those of Delta"):
+            merge(changes, "plain", TABLES, "t", number=1)
+        with pytest.raises(Misuse, match='stream: "a\'b" has other characters'):
+            merge(changes, "plain", TABLES, "t", number=1, stream="a'b")
+    finally:
+        spark.sql("drop table plain")

@@ -125,7 +125,9 @@ def _by_component(steps: Any, form: NetForm, current: Any, *, is_emptied: bool) 
     if current is None and not is_emptied:
         raise Misuse("current: a row takes another key, and its change lacks columns; give the table")
     component_by_key = _components(links)
-    keys = frame_of(steps.sparkSession, form.key_frame(component_by_key))
+    texts = {"key": [*component_by_key], "component": [*component_by_key.values()]}
+    key_schema = from_arrow_schema(form.key_schema, prefer_timestamp_ntz=True)
+    keys = frame_of(steps.sparkSession, pa.table(texts)).mapInArrow(form.typed_keys, key_schema)
     names = f.broadcast(keys.select("key", "component"))
     columns = columns.join(names, "key", "left")
     columns = columns.withColumn("component", f.coalesce("component", "key"))
@@ -232,16 +234,26 @@ class NetForm:
             condition &= pair
         return condition
 
-    def key_frame(self, component_by_key: Mapping[str, str]) -> pa.Table:
-        """Return keys with their components and their values."""
-        keys = [*zip(*map(json.loads, component_by_key), strict=True)]
-        types = [self.types[name] for name in self.table.key]
-        columns = {
-            f"k{n}": array_of(of, [bytes.fromhex(cell) for cell in cells] if of.name == "binary" else cells)
-            for n, (of, cells) in enumerate(zip(types, keys, strict=True))
-        }
-        texts = {"key": [*component_by_key], "component": [*component_by_key.values()]}
-        return pa.table({**{name: pa.array(cells) for name, cells in texts.items()}, **columns})
+    @property
+    def key_schema(self) -> pa.Schema:
+        """Return the columns of keys: the text, the component, and the values."""
+        values = [(f"k{n}", self.types[name].arrow) for n, name in enumerate(self.table.key)]
+        return pa.schema([("key", pa.string()), ("component", pa.string()), *values])
+
+    def typed_keys(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield keys with their values."""
+        for batch in batches:
+            keys = zip(*map(self.key_of, batch.column("key").to_pylist()), strict=True)
+            types = [self.types[name] for name in self.table.key]
+            values = [array_of(of, cells) for of, cells in zip(types, keys, strict=True)]
+            if values:
+                yield pa.record_batch([*batch.columns, *values], schema=self.key_schema)
+
+    def key_of(self, text: str) -> RowKey:
+        """Return the key of a text of `key_text`."""
+        types = [self.types[name].name for name in self.table.key]
+        cells = zip(types, json.loads(text), strict=True)
+        return tuple(bytes.fromhex(cell) if of == "binary" else cell for of, cell in cells)
 
     def readings(
         self, lines: Iterable[str | None]
@@ -301,7 +313,7 @@ class FoldComponents:
 
     def _folded(self, placed: pa.RecordBatch, current: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         cells_by_key = self._current(current.filter(current.column("row").is_valid()))
-        read_keys = {self._key(text) for text in current.column("key").to_pylist()}
+        read_keys = {self.form.key_of(text) for text in current.column("key").to_pylist()}
         steps, insert = self._steps(placed), self.form.missing_rows == "insert"
         missing = _keys_of(steps) if self.is_emptied else read_keys - cells_by_key.keys()
         net = NetEffect(steps, missing, insert=insert)
@@ -370,13 +382,8 @@ class FoldComponents:
             cells_in(of, column.cast(of.arrow))
             for of, column in zip(self.form.types.values(), columns, strict=True)
         ]
-        keys = map(self._key, current.column("key").to_pylist())
+        keys = map(self.form.key_of, current.column("key").to_pylist())
         return dict(zip(keys, zip(*cells, strict=True), strict=True))
-
-    def _key(self, text: str) -> RowKey:
-        types = [self.form.types[name].name for name in self.form.table.key]
-        cells = zip(types, json.loads(text), strict=True)
-        return tuple(bytes.fromhex(cell) if of == "binary" else cell for of, cell in cells)
 
 
 def _with_key(steps: Iterable[RowStep], text: str) -> RowStep:

@@ -99,9 +99,9 @@ def test_settings_are_left_as_they_were(name: str, tmp_path: Path) -> None:
         assert each["views"] == 0
 
 
-def test_a_table_of_another_format_is_a_mistake(spark: Any) -> None:
+def test_a_table_of_another_format_is_a_mistake(spark: Any, tmp_path: Path) -> None:
     changes = spark.createDataFrame([], "order string, change string, refused string, record string")
-    spark.sql("create table if not exists plain (id int) using parquet")
+    spark.sql(f"create table plain (id int) using parquet location '{tmp_path}/plain'")
     try:
         with pytest.raises(Misuse, match="plain is a table of parquet; merge writes those of Delta"):
             merge(changes, "plain", TABLES, "t", number=1)

@@ -176,3 +176,9 @@ def test_a_table_with_other_types_is_no_current_one(spark: Any) -> None:
             net(spark, [update(5, before=4)], frame)
     with pytest.raises(Misuse, match="it has no column change"):
         eventlog_spark.net_changes(other, TABLES, "t")
+
+
+def test_a_key_whose_changes_are_in_several_batches_is_one_row(spark: Any) -> None:
+    changes = [update(key, NAME) for key in (*range(3000), *[3000] * 3000)]
+    rows = net(spark, changes, partitions=1)
+    assert sorted(row.row.id for row in rows) == list(range(3001))

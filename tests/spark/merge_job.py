@@ -65,21 +65,23 @@ def insert(key: int, amount: str) -> Change:
     return Change(Op.INSERT, "s", "t", (("id", key),), fields)
 
 
-def try_settings(spark: Any, into: str) -> None:
-    """Merge with settings of the user, with refused changes, and into a table that is gone meanwhile."""
+def try_settings(spark: Any, name: str, into: str) -> None:
+    """Merge with settings of the user, refused changes, and a table that has other columns meanwhile."""
     mine = {
         "spark.databricks.delta.commitInfo.userMetadata": "mine",
         "spark.sql.iceberg.snapshot-property.eventlog.number": "mine",
     }
-    for name, value in mine.items():
-        spark.conf.set(name, value)
+    for setting, value in mine.items():
+        spark.conf.set(setting, value)
 
     def attempt(number: int, *changes: Change, **how: Any) -> None:
         try:
             outcome = str(merge(frame_of(spark, *changes), into, TABLES, "t", number=number, **how).is_new)
         except Exception as fault:  # of Spark, too
             outcome = type(fault).__name__
-        ours = [spark.conf.get(name, None) for name in (*mine, "spark.databricks.delta.write.txnVersion")]
+        ours = [
+            spark.conf.get(setting, None) for setting in (*mine, "spark.databricks.delta.write.txnVersion")
+        ]
         print(json.dumps({"outcome": outcome, "settings": ours, "views": len(spark.catalog.listTables())}))
 
     good, bad, rows = insert(1, "1.00"), insert(2, "0.005"), []
@@ -89,14 +91,15 @@ def try_settings(spark: Any, into: str) -> None:
     attempt(2, insert(3, "1"))
     attempt(1, insert(3, "1"), stream="another")
     print(json.dumps({"rows": spark.table(into).count(), "refused": len(rows)}))
-    attempt(3, bad, refused=lambda frame: spark.sql(f"drop table {into}"))
+    replacing = f"create or replace table {into} (other int) using {name}"
+    attempt(3, bad, refused=lambda frame: spark.sql(replacing))
 
 
 def main(name: str, folder: Path, jars: Path, stop: str = "") -> None:
     spark, into = session(folder, jars), table_of(name, folder)
     spark.sql(f"create table if not exists {into} ({ROW}) using {name}")
     if stop == "settings":
-        try_settings(spark, into)
+        try_settings(spark, name, into)
         return
     stop_batch, _, delay = stop.partition(":")
 

@@ -174,7 +174,7 @@ def test_a_table_with_other_types_is_no_current_one(spark: Any) -> None:
     for frame, words in ((other, "amount is decimal"), (other.drop("note"), "the lake has no column note")):
         with pytest.raises(InvalidTables, match=words):
             net(spark, [update(5, before=4)], frame)
-    with pytest.raises(Misuse, match="it has no column change"):
+    with pytest.raises(Misuse, match="it has no column order"):
         eventlog_spark.net_changes(other, TABLES, "t")
 
 

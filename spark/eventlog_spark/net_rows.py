@@ -26,12 +26,14 @@ from eventlog.formats import neutral
 from eventlog.formats.qlik.structure import spec_of
 from eventlog.library import Description, parse_settings, tables_of
 from eventlog.transfer.targets.lake.lake_types import (
+    UUID,
     LakeType,
     array_of,
     cell_maker,
     cells_in,
     column_maker,
     column_of,
+    lake_type,
     type_of,
 )
 from eventlog.transfer.targets.tables.apply_settings import ApplySettings
@@ -58,6 +60,7 @@ DELETE: Final = "delete"
 TRUNCATE: Final = "truncate"  # every row that is not written is gone; this row has no key
 _REFUSAL = [("refused", pa.string()), ("record", pa.string())]
 RowStep = RowChange | KeyChange
+_NOT_IN_SPARK: Final = (UUID, pa.time64("us"))  # which are texts there
 _PLACED = pa.schema(
     [
         ("order", pa.string()),
@@ -177,7 +180,8 @@ class NetForm:
         """The types of the columns by their names."""
         if not self.table.columns:
             raise InvalidTables(f"table {self.table} has no columns with types in the tables file")
-        return {c.name: type_of(spec_of(c), c.type) for c in self.table.columns.values()}
+        wanted = {c.name: type_of(spec_of(c), c.type) for c in self.table.columns.values()}
+        return {name: lake_type(pa.string() if of in _NOT_IN_SPARK else of) for name, of in wanted.items()}
 
     @cached_property
     def target(self) -> TableTarget:
@@ -251,9 +255,9 @@ class NetForm:
 
     def key_of(self, text: str) -> RowKey:
         """Return the key of a text of `key_text`."""
-        types = [self.types[name].name for name in self.table.key]
+        types = [self.types[name].arrow for name in self.table.key]
         cells = zip(types, json.loads(text), strict=True)
-        return tuple(bytes.fromhex(cell) if of == "binary" else cell for of, cell in cells)
+        return tuple(bytes.fromhex(cell) if pa.types.is_binary(of) else cell for of, cell in cells)
 
     def readings(
         self, lines: Iterable[str | None]

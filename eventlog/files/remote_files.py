@@ -26,7 +26,7 @@ class NotReadable(StoreFault):
 
 
 class FileChanged(StoreFault):
-    """{0} changed after its name was listed: run the command again once nobody writes it"""
+    """{0} changed after its name was listed: run the command again once no one writes it"""
 
 
 class RemoteVersion(NamedTuple):
@@ -39,7 +39,7 @@ class RemoteVersion(NamedTuple):
 
 
 class RemoteFile(io.RawIOBase):
-    """A version of a file up to a place; its bytes are read in blocks, of which so many are in memory.
+    """A version of a file up to a place; its bytes are read in blocks, and so many are in memory.
 
     Raises FileChanged where the store has another version, also one that came meanwhile.
     """

@@ -180,8 +180,10 @@ class NetForm:
         """The types of the columns by their names."""
         if not self.table.columns:
             raise InvalidTables(f"table {self.table} has no columns with types in the tables file")
-        wanted = {c.name: type_of(spec_of(c), c.type) for c in self.table.columns.values()}
-        return {name: lake_type(pa.string() if of in _NOT_IN_SPARK else of) for name, of in wanted.items()}
+        lake_types = {c.name: type_of(spec_of(c), c.type) for c in self.table.columns.values()}
+        return {
+            name: lake_type(pa.string() if of in _NOT_IN_SPARK else of) for name, of in lake_types.items()
+        }
 
     @cached_property
     def target(self) -> TableTarget:

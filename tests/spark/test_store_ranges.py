@@ -70,7 +70,7 @@ def proxy() -> Iterator[CountingProxy]:
 def ran(
     address: str, place: str, out: Path, keys: dict[str, str], worth: int = PIECE, source: str = "log"
 ) -> list[str]:
-    """Run a backlog of a store; return what it says."""
+    """Run a backlog of a store; return what it reports."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     done = subprocess.run(
         [sys.executable, "-c", RUN, address, f"s3a://{place}", out, str(worth), source],

@@ -255,7 +255,7 @@ def test_the_table_of_rounds_is_bounded(log: GrowingInput, monkeypatch: pytest.M
 
 
 def test_a_broken_check_ends_the_run_without_values_and_resumes(tmp_path: Path) -> None:
-    """Tables of Iceberg have no checks."""
+    """A table of Iceberg has no checks."""
     log = GrowingInput(DeltaFolder(tmp_path / "lake"), tmp_path)
     log.apply(JACK)
     usr = deltalake.DeltaTable(str(log.lake.folder / "usr"))

@@ -1,6 +1,6 @@
 """Pieces of a large text file that begin where a look at some bytes in its middle shows the end of a record.
 
-Nobody reads the bytes before. If the look misleads, the reader of the piece before meets its end inside a
+No one reads the bytes before. If the look misleads, the reader of the piece before meets its end inside a
 record, and raises WrongCut. Lines of such a piece are counted from a place of the file near its begin.
 """
 

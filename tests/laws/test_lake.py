@@ -96,7 +96,7 @@ class JudgeOfPositions(Judge):
         raise AssertionError(f"round {self.judged + 1} is after no transaction")
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=["delta", pytest.param("iceberg", marks=pytest.mark.long)])
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> LakeFolder:
     """A lake of each format."""
     return FORMATS[request.param](tmp_path / "lake")

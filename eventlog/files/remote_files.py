@@ -17,15 +17,15 @@ from eventlog.files.file_names import in_store
 BLOCK = 4 << 20  # bytes that are read together
 
 
-class StoreFault(EventlogError):
+class RemoteFault(EventlogError):
     """{0}"""
 
 
-class NotReadable(StoreFault):
+class NotReadable(RemoteFault):
     """{0}: the store does not give its bytes ({1})"""
 
 
-class FileChanged(StoreFault):
+class FileChanged(RemoteFault):
     """{0} changed after its name was listed: run the command again once no one writes it"""
 
 

@@ -27,7 +27,7 @@ from eventlog.files.document_folder import in_order
 from eventlog.files.file_names import check_no_key, demand_files, files_on_disk, in_store, is_remote, plain
 from eventlog.files.inputs import Input, container_of, open_inputs
 from eventlog.files.limits import Limits
-from eventlog.files.remote_files import BLOCK, Excerpt, RemoteFile, RemoteVersion, StoreFault
+from eventlog.files.remote_files import BLOCK, Excerpt, RemoteFault, RemoteFile, RemoteVersion
 from eventlog.transfer.log_files.by_column.pieces import FilePart
 from eventlog.transfer.log_files.by_column.record_ends import exact_part
 from eventlog_spark.batches import answer, answers_of, pack, unpack
@@ -115,7 +115,7 @@ def _try_to_open(number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
         try:
             opener(piece.file.name).close()
             yield answer(None)
-        except StoreFault as fault:
+        except RemoteFault as fault:
             yield answer(str(fault))
 
 

@@ -42,7 +42,7 @@ class Merged(NamedTuple):
     position: str | None
 
 
-class Commit(NamedTuple):
+class MergeCommit(NamedTuple):
     """The facts that a commit has besides rows."""
 
     stream: str
@@ -86,7 +86,7 @@ def merge(
     position = placed.selectExpr("max_by(get_json_object(line, '$.position'), order) as last").first().last
     net = net_of(placed, form, current, partitions).localCheckpoint()
     _settle_refused(net.where("refused is not null").select("refused", "record"), number, refused)
-    is_new = table.commit(Commit(stream, number, position), merge_statement(into, form, net))
+    is_new = table.commit(MergeCommit(stream, number, position), merge_statement(into, form, net))
     return Merged(number, is_new, position)
 
 
@@ -173,7 +173,7 @@ class LakeFormat(Protocol):
     def last_number(self, stream: str) -> int:
         """Return the number of the last batch of a stream that the table has; -1 if it has none."""
 
-    def commit(self, commit: Commit, statement: Statement) -> bool:
+    def commit(self, commit: MergeCommit, statement: Statement) -> bool:
         """Commit, and return whether the table lacked it."""
 
 
@@ -199,7 +199,7 @@ class DeltaLake:
             (int(of["eventlog.number"]) for of in facts if of.get("eventlog.stream") == stream), default=-1
         )
 
-    def commit(self, commit: Commit, statement: Statement) -> bool:
+    def commit(self, commit: MergeCommit, statement: Statement) -> bool:
         conf = {
             "spark.databricks.delta.write.txnAppId": f"eventlog:{commit.stream}",
             "spark.databricks.delta.write.txnVersion": str(commit.number),
@@ -240,7 +240,7 @@ class Iceberg:
         last = numbers.agg(f.max("number")).first()[0]
         return -1 if last is None else int(last)
 
-    def commit(self, commit: Commit, statement: Statement) -> bool:
+    def commit(self, commit: MergeCommit, statement: Statement) -> bool:
         prefix, before = "spark.sql.iceberg.snapshot-property.", self._newest()
         _run(self._spark, statement, {f"{prefix}{name}": value for name, value in commit.facts.items()})
         if self._newest() != before and self.last_number(commit.stream) < commit.number:

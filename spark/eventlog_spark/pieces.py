@@ -18,7 +18,7 @@ from eventlog.files import parquet
 from eventlog.files.file_names import is_remote
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
-from eventlog.files.remote_files import StoreFault
+from eventlog.files.remote_files import RemoteFault
 from eventlog.transfer.log_files.by_column import pieces
 from eventlog.transfer.log_files.by_column.pieces import FilePart, WrongCut
 from eventlog.transfer.log_files.by_column.record_ends import rough_parts
@@ -151,7 +151,7 @@ def until_fault(piece: FilePiece, records: Iterator[T]) -> Iterator[T | Refused]
     name = piece.file.name
     try:
         yield from records
-    except (WrongCut, StoreFault):
+    except (WrongCut, RemoteFault):
         raise
     except EventlogError as fault:
         yield BadFile(name, str(fault).removeprefix(f"{name}: "))

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from tests.kit.support import patient
+
 _OF_CONNECTION = {"connection", "transfer-encoding", "keep-alive"}
 
 
@@ -35,7 +37,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "GET":
             self.server.before(path)
         sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        upstream = http.client.HTTPConnection(self.server.upstream, timeout=60)
+        upstream = http.client.HTTPConnection(self.server.upstream, timeout=patient(60))
         upstream.request(self.command, self.path, sent, dict(self.headers.items()))
         answer = upstream.getresponse()
         body = answer.read()

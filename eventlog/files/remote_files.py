@@ -6,6 +6,7 @@ Arrow takes endpoint, region and keys from the environment names of the store's 
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections import deque
 from functools import cache
@@ -27,6 +28,10 @@ class NotReadable(RemoteFault):
 
 class FileChanged(RemoteFault):
     """{0} changed after its name was listed: run the command again once no one writes it"""
+
+
+class OtherServer(RemoteFault):
+    """{0}: Hadoop's configuration and AWS_ENDPOINT_URL name different servers"""
 
 
 class RemoteVersion(NamedTuple):
@@ -118,6 +123,18 @@ class RemoteFile(io.RawIOBase):
             raise FileChanged(name)
         self._version = self._version._replace(etag=etag_there)
         return file
+
+
+def demand_server(name: str, endpoint: str) -> None:
+    """Raise OtherServer unless Arrow asks this server for a file of S3; that of Amazon has no name."""
+    here = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    if in_store(name)[0].startswith("s3:") and _server(endpoint) != _server(here):
+        raise OtherServer(name)
+
+
+def _server(endpoint: str) -> str:
+    server = endpoint.rpartition("://")[2].rstrip("/").lower()
+    return "" if server.endswith("amazonaws.com") else server
 
 
 class Excerpt(io.BytesIO):

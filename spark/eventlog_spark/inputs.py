@@ -27,11 +27,18 @@ from eventlog.files.document_folder import in_order
 from eventlog.files.file_names import check_no_key, demand_files, files_on_disk, in_store, is_remote, plain
 from eventlog.files.inputs import Input, container_of, open_inputs
 from eventlog.files.limits import Limits
-from eventlog.files.remote_files import BLOCK, Excerpt, RemoteFault, RemoteFile, RemoteVersion
+from eventlog.files.remote_files import (
+    BLOCK,
+    Excerpt,
+    RemoteFault,
+    RemoteFile,
+    RemoteVersion,
+    demand_server,
+)
 from eventlog.transfer.log_files.by_column.pieces import FilePart
 from eventlog.transfer.log_files.by_column.record_ends import exact_part
 from eventlog_spark.batches import answer, answers_of, pack, unpack
-from eventlog_spark.spark_versions import condition_of, to_tasks
+from eventlog_spark.spark_versions import condition_of, context_of, setting_of, to_tasks
 
 _PATTERN = re.compile(r"[\[\]{}*?\\]")
 _SMALL = 1 << 18  # bytes, which Python reads in less time than Spark plans to
@@ -101,7 +108,7 @@ def find_files(
 def _by_tasks(spark: Any, files: Sequence[InputFile], say: Say) -> list[InputFile]:
     """Return files; those of stores whose first file a task could open are read by tasks."""
     firsts = {in_store(file.path)[0]: file for file in reversed(files) if is_remote(file.path)}
-    trials = [[FilePiece(file._replace(etag=""))] for file in firsts.values()]
+    trials = [[FilePiece(file._replace(etag=""), fact=_endpoint(spark, of))] for of, file in firsts.items()]
     faults = answers_of(contents(spark, trials), ReadStreams(_try_to_open)) if trials else []
     for store, fault in zip(firsts, faults, strict=True):
         say(f"tasks read files of {store} themselves" if fault is None else f"{fault}: {_BY_HADOOP}")
@@ -109,10 +116,24 @@ def _by_tasks(spark: Any, files: Sequence[InputFile], say: Say) -> list[InputFil
     return [file._replace(etag="") if in_store(file.path)[0] in opened else file for file in files]
 
 
+def _endpoint(spark: Any, store: str) -> str:
+    """Return the server that Hadoop asks for a store of S3; empty if it is that of Amazon."""
+    context, bucket = context_of(spark), store.partition("://")[2].rstrip("/")
+    for name in (f"fs.s3a.bucket.{bucket}.endpoint", "fs.s3a.endpoint"):
+        if context is None:
+            stated = setting_of(spark, f"spark.hadoop.{name}", "")
+        else:
+            stated = context._jsc.hadoopConfiguration().get(name) or ""
+        if stated:
+            return stated
+    return ""
+
+
 def _try_to_open(number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
     """Yield why a task cannot open a file; None if it can."""
     for piece, opener in opened:
         try:
+            demand_server(piece.file.path, piece.fact)
             opener(piece.file.name).close()
             yield answer(None)
         except RemoteFault as fault:

@@ -123,11 +123,26 @@ def test_without_keys_of_its_own_spark_reads_with_those_of_hadoop(
 ) -> None:
     place = storage.bucket()
     put(f"{place}/log.csv", write_log(tmp_path / "log.csv", ROWS))
-    keys = storage.keys("http://127.0.0.1:9") | {"AWS_SECRET_ACCESS_KEY": "very-secret"}
+    address = proxy.address.replace("http:", "https:")  # by which that server does not answer
+    keys = storage.keys(address) | {"AWS_SECRET_ACCESS_KEY": "very-secret"}
     said = ran(proxy.address, place, tmp_path / "out", keys)
     assert said[0].startswith(f"s3a://{place}/log.csv: the store does not give its bytes (")
     assert said[0].endswith("): so Spark reads each file of its store whole, with the keys of Hadoop")
     assert not any(word in " ".join(said) for word in ("127.0.0.1", "very-secret", "nobody"))
+    assert len(lines(tmp_path / "out")) == 50
+
+
+def test_no_other_server_is_asked_than_that_of_hadoop(tmp_path: Path) -> None:
+    """A name of a file in the house is not for Amazon."""
+    place = storage.bucket()
+    put(f"{place}/log.csv", write_log(tmp_path / "log.csv", ROWS))
+    with counting_proxy(storage.ADDRESS) as other:
+        said = ran(storage.ADDRESS, place, tmp_path / "out", storage.keys(other.address))
+        assert other.bytes == {}
+    assert said[0] == (
+        f"s3a://{place}/log.csv: Hadoop's configuration and AWS_ENDPOINT_URL name different servers:"
+        " so Spark reads each file of its store whole, with the keys of Hadoop"
+    )
     assert len(lines(tmp_path / "out")) == 50
 
 
@@ -190,6 +205,6 @@ def test_a_file_that_changes_while_it_is_read_is_refused_by_name(
     said = ran(proxy.address, place, tmp_path / "out", storage.keys(proxy.address), worth=1 << 20)
     assert said[-1] == (
         f"s3a://{place}/log.csv changed after its name was listed:"
-        " run the command again once nobody writes it"
+        " run the command again once no one writes it"
     )
     assert not (tmp_path / "out" / "done").exists()

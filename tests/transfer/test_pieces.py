@@ -154,8 +154,8 @@ def without_places(read: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return sorted((record[1:] for record in read), key=repr)
 
 
-@settings(max_examples=drawn(100))
-@given(st.lists(FRAGMENTS, max_size=40).map(b"".join), st.integers(1, 60))
+@settings(max_examples=drawn(40))
+@given(st.lists(FRAGMENTS, max_size=40).map(b"".join), st.integers(5, 60))
 @example(b'1,2\n"a\nb",c\n' * 9, 20)
 @example(b'"' + b"1,2\n" * 9 + b'",c\n', 10)  # a cell that looks like records
 def test_csv_whose_beginning_nobody_reads_is_read_as_in_one_or_the_cut_is_found_wrong(
@@ -169,8 +169,8 @@ def test_csv_whose_beginning_nobody_reads_is_read_as_in_one_or_the_cut_is_found_
     assert found == without_places(read_in_one(b"a,b\n" + data, "csv"))
 
 
-@settings(max_examples=drawn(100))
-@given(st.lists(VALUES, max_size=30).map(b"".join), st.integers(1, 60))
+@settings(max_examples=drawn(40))
+@given(st.lists(VALUES, max_size=30).map(b"".join), st.integers(5, 60))
 def test_json_whose_beginning_nobody_reads_is_read_as_in_one_or_the_cut_is_found_wrong(
     data: bytes, step: int
 ) -> None:

@@ -44,7 +44,7 @@ DECLARING = [
 @click.command(cls=SettingsCommand)
 @click.argument("inputs", nargs=-1, type=FILE_NAME)
 @from_option
-@click.option("--to-url", help="the database that takes them, as a SQLAlchemy URL")
+@click.option("--to-url", help="a database that takes them, a SQLAlchemy URL")
 @click.option("--to-lake", metavar="LAKE", help="or the lake: delta:PLACE, or iceberg:CATALOGUE/NAMESPACE")
 @shared_options("--as", "--tables", "--current")
 @click.option(

@@ -99,6 +99,7 @@ def place(request: pytest.FixtureRequest, world: World, tmp_path: Path) -> Itera
 VALUES = (None, "", " ", "a", "a ", "A", "ä", "x;'\"=+\\<>", "1" * 64, "\n")
 
 
+@pytest.mark.one_database
 @pytest.mark.slow("each example is a database of steps, polled one by one")
 @pytest.mark.parametrize(
     ("place", "given_settings"),

@@ -208,6 +208,7 @@ def test_once_all_of_a_story_is_settled_the_receiver_has_what_the_table_has(
     settle_and_compare(world, steps, delete=delete, state_values=state_values)
 
 
+@pytest.mark.one_database
 @pytest.mark.slow("each example is many cycles")
 @settings(
     max_examples=drawn(8),

@@ -3,7 +3,8 @@
 `make test` runs the first tier, `make test-all` the first three. A module states its tier with `pytestmark`.
 A test or a parameter may state a more demanding one, and the most demanding of its marks counts.
 Of a test with the mark `family` the quick tier takes the first parameter, the last one and those that find a
-planted fault; the others are long.
+planted fault; the others are long. A test with the mark `one_database` is nightly on other servers than the
+embedded one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
+from tests.kit.databases import EMBEDDED
 from tests.mutants.faults import faults, function_of
 
 TIERS = ("quick", "servers", "long", "nightly")
@@ -57,9 +59,18 @@ def thin_families(items: Iterable[pytest.Item]) -> None:
             item.add_marker("long")
 
 
+def thin_databases(items: Iterable[pytest.Item]) -> None:
+    """Give the mark `nightly` to tests of one database, except on the embedded server."""
+    for item in items:
+        parameters = getattr(item, "callspec", None) and item.callspec.params  # type: ignore[attr-defined]
+        if item.get_closest_marker("one_database") and (parameters or {}).get("server") != EMBEDDED:
+            item.add_marker("nightly")
+
+
 def select(config: pytest.Config, items: list[pytest.Item]) -> Counter[str]:
     """Keep the tests of the chosen tiers in `items`; return how many others each tier has."""
     thin_families(items)
+    thin_databases(items)
     by_item = [(item, tier_of(item)) for item in items]
     if without := sorted({item.nodeid.partition("::")[0] for item, tier in by_item if tier is None}):
         raise pytest.UsageError(f"no mark of a tier ({', '.join(TIERS)}): {', '.join(without)}")

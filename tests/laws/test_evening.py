@@ -222,6 +222,7 @@ def evening(world: World, arrivals: Arrivals) -> Iterator[Evening]:
         yield evening
 
 
+@pytest.mark.one_database
 @pytest.mark.cold
 def test_an_evening_is_told_as_it_is(evening: Evening) -> None:
     world = evening.world

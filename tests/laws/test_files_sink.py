@@ -41,6 +41,7 @@ def kill_and_restart(rig: Rig, folder: Path, *words: str) -> None:
     rig.drain()
 
 
+@pytest.mark.one_database
 @pytest.mark.long  # it starts a dozen publishers, and kills six of them
 @pytest.mark.parametrize(("deletes", "more"), [(UPDATE, ()), (DELETE, ()), (DELETE, ("--files-per-batch",))])
 def test_a_folder_has_every_event_once(

@@ -97,6 +97,9 @@ def test_servers(n): pytest.skip("no reason")
 @pytest.mark.family
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_of_a_family(n): pass
+@pytest.mark.one_database
+@pytest.mark.parametrize("server", ["embedded PostgreSQL", "another"])
+def test_of_one_database(server): pass
 """
 
 
@@ -116,10 +119,10 @@ def test_z(): raise ValueError
 @pytest.mark.parametrize(
     ("arguments", "outcome", "last"),
     [
-        ([], "3 passed, 1 skipped, 3 deselected", "1 servers, 2 long; `make test-all` runs all but nightly"),
-        (["--tiers", "all"], "5 passed, 2 skipped", "left out: nothing"),
-        (["--tiers", "servers"], "1 skipped, 6 deselected", "4 quick, 2 long; `make test-all`"),
-        (["-n", "2"], "3 passed, 1 skipped", "1 servers, 2 long; `make test-all`"),
+        ([], "4 passed, 1 skipped, 4 deselected", "1 servers, 2 long, 1 nightly; `make test-all` runs all"),
+        (["--tiers", "all"], "6 passed, 2 skipped, 1 deselected", "left out: 1 nightly"),
+        (["--tiers", "servers"], "1 skipped, 8 deselected", "5 quick, 2 long, 1 nightly; `make test-all`"),
+        (["-n", "2"], "4 passed, 1 skipped", "1 servers, 2 long, 1 nightly; `make test-all`"),
     ],
 )
 def test_a_run_takes_its_tiers_and_says_what_it_left_out(
@@ -150,7 +153,8 @@ def run_pytest(
     folder: Path, *arguments: str, module: str = "pytest", stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """Run pytest in a folder with the hooks of this suite."""
-    (folder / "none.ini").write_text("[pytest]\nmarkers = quick\n  servers\n  long\n  family\n")
+    markers = "\n  ".join((*tiers.TIERS, "family", "one_database"))
+    (folder / "none.ini").write_text(f"[pytest]\nmarkers = {markers}\n")
     words = ["-p", "tests.conftest", "-p", "no:cacheprovider", "-c", "none.ini", *arguments]
     return subprocess.run(
         [sys.executable, "-m", module, *words],

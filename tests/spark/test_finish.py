@@ -127,6 +127,7 @@ def test_a_run_that_died_in_a_transaction_is_ended_by_the_next(
     assert not store.remembered()
 
 
+@pytest.mark.one_database
 @pytest.mark.long
 @pytest.mark.parametrize("step", ["copy", "fold", "finish"])
 def test_a_run_that_died_at_a_step_is_ended_by_the_next(
@@ -147,6 +148,7 @@ def test_a_run_that_died_at_a_step_is_ended_by_the_next(
     assert failures(store) == refused
 
 
+@pytest.mark.one_database
 @pytest.mark.long
 def test_documents_of_a_run_that_left_no_marker_are_replaced(
     spark: Any, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -164,6 +166,7 @@ def test_documents_of_a_run_that_left_no_marker_are_replaced(
     assert sorted(documents(tmp_path / "out")) == sorted(before)
 
 
+@pytest.mark.one_database
 @pytest.mark.long
 def test_a_finish_that_is_killed_is_finished_by_the_next(
     spark: Any, store: Store, database: Database, tmp_path: Path

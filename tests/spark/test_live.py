@@ -82,6 +82,7 @@ def corrupt(out: Path, before: bytes, after: bytes) -> None:
     path.write_bytes(re.sub(before, after, text_before, count=1))
 
 
+@pytest.mark.one_database
 @pytest.mark.long  # two jobs of Spark
 @pytest.mark.parametrize("deletes", [False, True])
 def test_loopback_rows_are_finished_as_a_publisher_does(
@@ -156,6 +157,7 @@ def test_an_event_that_a_publisher_left_is_judged_by_the_text_that_left_later(
     assert len(audit(store, out)[0]) == 1
 
 
+@pytest.mark.one_database
 @pytest.mark.long
 def test_what_is_on_record_does_not_outlive_another_leader(spark: Any, store: Store, tmp_path: Path) -> None:
     class Died(Exception):
@@ -176,6 +178,7 @@ def test_what_is_on_record_does_not_outlive_another_leader(spark: Any, store: St
     assert pending(store) == 0
 
 
+@pytest.mark.one_database
 @pytest.mark.long
 def test_rows_and_current_rows_are_of_one_moment_while_writers_go_on(
     spark: Any, store: Store, tmp_path: Path

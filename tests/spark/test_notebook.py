@@ -75,6 +75,7 @@ def test_on_folders(tmp_path: Path) -> None:
     check(fs.LocalFileSystem(), str(tmp_path / "out"))
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not storage.ADDRESS, reason="EVENTLOG_TEST_S3 names no S3 server: .ci/storage starts one")
 def test_on_an_s3_server() -> None:
     place = storage.bucket()

@@ -76,6 +76,7 @@ def event_ids(documents: Iterator[str]) -> list[str]:
     return [str(event.get("event-id")) for document in documents for event in events_of(document)]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("level", "letter"), [(Level.SUCCESS, "S"), (Level.WARNING, "W"), (Level.ERROR, "E")]
 )
@@ -106,6 +107,7 @@ def test_nothing_is_lost_and_nothing_gets_another_name(
     assert len(receiver.event_ids) == 1
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("skipped_after", ["the publisher", "a job that died"])
 @pytest.mark.parametrize("level", [Level.SUCCESS, Level.ERROR])
 def test_the_other_rows_of_an_event_that_lost_one_to_a_skip_go_anew(
@@ -145,6 +147,7 @@ def test_the_other_rows_of_an_event_that_lost_one_to_a_skip_go_anew(
     assert receiver.event_ids == []
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("then", ["the same", "other values", "one event of two", "a purge"])
 def test_what_was_refused_and_leaves_again_by_a_backlog_is_not_accused(
     spark: Any, store: Store, tmp_path: Path, then: str

@@ -197,6 +197,7 @@ spark.stop()
 """
 
 
+@pytest.mark.nightly
 @SERVER
 def test_files_of_a_store_are_read_in_pieces(tmp_path: Path) -> None:
     """Refuse the records that `convert` refuses, under the names in the store."""

@@ -118,6 +118,7 @@ def test_each_byte_is_read_about_once(tmp_path: Path, proxy: CountingProxy) -> N
         assert file.stat().st_size <= served < 1.1 * file.stat().st_size
 
 
+@pytest.mark.nightly
 def test_without_keys_of_its_own_spark_reads_with_those_of_hadoop(
     tmp_path: Path, proxy: CountingProxy
 ) -> None:
@@ -146,6 +147,7 @@ def test_no_other_server_is_asked_than_that_of_hadoop(tmp_path: Path) -> None:
     assert len(lines(tmp_path / "out")) == 50
 
 
+@pytest.mark.nightly
 def test_what_is_refused_has_its_place_and_its_record(tmp_path: Path) -> None:
     place = storage.bucket()
     log = write_log(tmp_path / "log.csv", [*ROWS, (*ROWS[0][:2], 9, *ROWS[0][3:])])
@@ -164,6 +166,7 @@ def test_what_is_refused_has_its_place_and_its_record(tmp_path: Path) -> None:
     assert len(found) == 2
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("source", ["qlik-table", "qlik-message"])
 def test_a_sequence_keeps_its_order(tmp_path: Path, source: str) -> None:
     place, long = storage.bucket(), "x" * 9000

@@ -16,10 +16,18 @@ from tests.world.rig import SECONDS, SEED
 pytestmark = pytest.mark.long
 
 LONGER = 2.5  # times as long as other proofs
+OFTEN = {("PostgreSQL", "update"), ("PostgreSQL", "slot"), ("MariaDB", "delete"), ("MariaDB", "compare")}
 
 
 @pytest.mark.timeout(300 + 12 * LONGER * SECONDS)
-@pytest.mark.parametrize(("product", "mode"), [(p, mode) for p in KILLABLE for mode in MODES[p]])
+@pytest.mark.parametrize(
+    ("product", "mode"),
+    [
+        pytest.param(product, mode, marks=() if (product, mode) in OFTEN else pytest.mark.nightly)
+        for product in KILLABLE
+        for mode in MODES[product]
+    ],
+)
 def test_the_receiver_and_a_second_database_hold_what_the_table_does(
     product: str, mode: str, tmp_path: Path
 ) -> None:

@@ -129,8 +129,7 @@ def test_no_look_at_a_locked_log_hangs(
     no_look_hangs(world, arrivals, free_port, caplog, LIMIT, sees=sees)
 
 
-@pytest.mark.one_database
-@pytest.mark.long
+@pytest.mark.nightly
 def test_no_look_hangs_while_the_log_is_locked_for_half_a_minute(
     world: World, arrivals: Arrivals, free_port: int, caplog: pytest.LogCaptureFixture
 ) -> None:

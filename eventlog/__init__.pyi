@@ -124,9 +124,6 @@ class _FormatSettings(TypedDict, total=False):
     """the name of the Replicate server in metadata messages"""
     server: str | None
     """Only what is queued for this destination server."""
-    size_order: Literal["big", "little"] | None
-    """Byte order in which the sizes of variable columns are written; without it as they were read, else
-    big."""
     suffix: str | None
     """what the names of change tables end with, after that of their table"""
     table: str | None
@@ -151,9 +148,6 @@ class _FormatSettings(TypedDict, total=False):
     """Debezium's unavailable.value.placeholder: the text of a value that was not captured."""
     until: str | None
     """read to this change_seq, and no further"""
-    varchar_prefix: int | None
-    """Bytes of the length before a VARCHAR that is written: 1 Informix, 2 GBase 8s; without it as it was
-    read, else 1."""
     whole_transactions: bool | None
     """read only complete transactions, each change once"""
 

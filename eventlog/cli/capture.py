@@ -30,8 +30,7 @@ DECLARING = [
     ("gbase", GbaseSettings),
     *((name, FORMATS[name].settings) for name in _TARGETS),
 ]
-# what is of a file, or of writing a stream
-_NOT_HERE: Final = frozenset(("framed", "size_order", "table", "varchar_prefix"))
+_NOT_HERE: Final = frozenset(("framed", "table"))  # what is of a file
 
 
 @click.command(cls=SettingsCommand)

@@ -138,7 +138,7 @@ def test_a_default_is_of_the_declared_type(default: object) -> None:
         (DaemonSettings, "disable", 1, "1, yes, true, 0, no or false"),
         (PublisherSettings, "retry_wait", "10", "a number"),
         (PublisherSettings, "retry_wait", True, "a number"),
-        (GbaseSettings, "varchar_prefix", "2", "a whole number"),
+        (GbaseSettings, "max_open", "2", "a whole number"),
         (DatabaseSettings, "log_table", True, "a text"),
         (CommandSettings, "command_environment", "JAVA_HOME", "texts with commas between them"),
         (CommandSettings, "command_environment", ("JAVA_HOME", 1), "texts with commas between them"),

@@ -24,7 +24,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: GbaseSettings) ->
     """Yield a stream that contains these changes."""
     from eventlog.formats.gbase.writer import write_changes
 
-    return write_changes(changes, tables, settings.text, (settings.size_order, settings.varchar_prefix))
+    return write_changes(changes, tables, settings.text)
 
 
 FORMAT: Format = Format(

@@ -44,18 +44,6 @@ class GbaseSettings:
     max_record: int = max_record_setting()
     max_open: int = max_open_setting()
     open_bytes: int = open_bytes_setting()
-    size_order: str | None = setting(
-        None,
-        "Byte order in which the sizes of variable columns are written; without it as they were read, else "
-        "big.",
-        choices=("big", "little"),
-    )
-    varchar_prefix: int | None = setting(
-        None,
-        "Bytes of the length before a VARCHAR that is written: 1 Informix, 2 GBase 8s; without it as it was "
-        "read, else 1.",
-    )
-
     spool: Callable[[], Spool] | None = None  # makes the place on disk
 
     @property
@@ -69,6 +57,4 @@ class GbaseSettings:
             raise Misuse(
                 f"unknown code set {self.code_set!r}: name it as Python does, such as gb18030"
             ) from None
-        if self.varchar_prefix not in (None, 1, 2):
-            raise Misuse(f"varchar-prefix is {self.varchar_prefix}, not 1 or 2")
         return Text(self.code_set, self.trim_char)

@@ -26,9 +26,8 @@ from eventlog.formats.gbase.records import (
     Truncate,
     seconds_of,
 )
-from eventlog.formats.gbase.schema import Image, RowLayout, Schema, read_schema
+from eventlog.formats.gbase.schema import LAYOUT_FACTS, Image, RowLayout, Schema, read_schema
 
-StatedLayout = tuple[str | None, int | None]  # the settings size-order and varchar-prefix
 MAX_BUFFERED: Final = 16 << 20  # bytes of a transaction that wait until its tables are known
 
 _TRANSACTION: Final = re.compile(r"([0-9]{1,10})@([0-9]{1,20})", re.ASCII)
@@ -68,11 +67,9 @@ def write_schema(table: int, schema: Schema) -> bytes:
     return LAYOUTS[Number.TABSCHEM].pack(head, payload=schema.text.encode() + b"\0")
 
 
-def write_changes(
-    changes: Iterable[Change], tables: Tables, form: Text, stated: StatedLayout
-) -> Iterator[bytes | Refused]:
+def write_changes(changes: Iterable[Change], tables: Tables, form: Text) -> Iterator[bytes | Refused]:
     """Yield the stream of these changes; neighbours of one transaction are written as one."""
-    writer = _Writer(tables, form, stated)
+    writer = _Writer(tables, form)
     alone = count()
     grouped = groupby(
         changes, lambda change: next(alone) if change.transaction is None else change.transaction
@@ -106,10 +103,9 @@ class RecordBuffer:
 
 
 class _Writer:
-    def __init__(self, tables: Tables, form: Text, stated: StatedLayout) -> None:
+    def __init__(self, tables: Tables, form: Text) -> None:
         self._tables = tables
         self._form = form
-        self._stated = stated
         self._schemas: dict[tuple[str, int], Schema] = {}
         self._described: dict[int, str] = {}
         self._sequence = 0  # the last that was written
@@ -181,21 +177,12 @@ class _Writer:
         if change.op is Op.TRUNCATE:
             records = [write_head(Truncate(sequence, transaction, number))]
         else:
-            layout = self._layout(change)
+            layout = _layout(change)
             schema = self._schema(change, table, layout.varchar_prefix)
             head = RowHead(sequence, transaction, number, 0)
             records = list(self._rows(change, schema, head, layout.size_order))
         self._sequence = max(self._sequence, sequence)
         return number, schema, records
-
-    def _layout(self, change: Change) -> RowLayout:
-        """Return the layout that the settings state, else the one that was read, else the manual's."""
-        size_order, varchar_prefix = self._stated
-        if size_order is None and change.fact("size-order") == "little":
-            size_order = "little"
-        if varchar_prefix is None and change.fact("varchar-prefix") == 2:
-            varchar_prefix = 2
-        return RowLayout(size_order or "big", varchar_prefix or 1)
 
     def _rows(self, change: Change, schema: Schema | None, head: RowHead, size_order: str) -> Iterator[bytes]:
         raw = change.raw or Raw()
@@ -258,6 +245,12 @@ class _Writer:
         if schema is None:
             schema = self._schemas[text, prefix] = read_schema(text, self._form._replace(prefix=prefix))
         return schema
+
+
+def _layout(change: Change) -> RowLayout:
+    """Return the layout in which a change was read, else the manual's."""
+    size_order, varchar_prefix = map(change.fact, LAYOUT_FACTS)
+    return RowLayout("little" if size_order == "little" else "big", 2 if varchar_prefix == 2 else 1)
 
 
 def _number(change: Change, table: Table | None) -> int:

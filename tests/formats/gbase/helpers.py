@@ -52,9 +52,9 @@ def cut(data: bytes, places: Iterable[int]) -> Iterator[bytes]:
     yield data[start:]
 
 
-def write_changes(changes: Iterable[Change], tables: Tables | None = None, **settings: Any) -> bytes:
+def write_changes(changes: Iterable[Change], tables: Tables | None = None) -> bytes:
     """Return a stream of changes that can all be written."""
-    parts = list(FORMAT.write(changes, tables or Tables(), GbaseSettings(**settings)))
+    parts = list(FORMAT.write(changes, tables or Tables(), GbaseSettings()))
     assert all(isinstance(part, bytes) for part in parts), parts
     return b"".join(parts)
 

@@ -292,10 +292,15 @@ def transactions(draw: st.DrawFn) -> list[Change]:
 def test_changes_written_and_read_are_the_same_changes(
     changes: list[Change], order: str, prefix: int
 ) -> None:
-    """Write what was read, in the layout in which it was read and in a stated one."""
+    """Write what was read, in the layout in which it was read and in another one."""
     assert read_all([write_changes(changes)]) == changes
-    stream = write_changes(changes, size_order=order, varchar_prefix=prefix)
+    stream = write_changes(in_layout(change, order, prefix) for change in changes)
     assert [without_layout(c) for c in changes_of(read_all([stream]))] == list(map(without_layout, changes))
+
+
+def in_layout(change: Change, order: str, prefix: int) -> Change:
+    facts = zip(LAYOUT_FACTS, (order, prefix), strict=True)
+    return change._replace(extra=(*without_layout(change).extra, *facts))
 
 
 def without_layout(change: Change) -> Change:
@@ -304,13 +309,13 @@ def without_layout(change: Change) -> Change:
 
 
 @pytest.mark.parametrize(("order", "prefix"), [("big", 1), ("big", 2), ("little", 1), ("little", 2)])
-def test_a_layout_that_was_read_is_written_unless_another_is_stated(order: str, prefix: int) -> None:
+def test_a_layout_that_was_read_is_written(order: str, prefix: int) -> None:
     built = StreamBuilder(order=order, prefix=prefix).table(7, T1).begin(100, 1)
     data = built.row(Number.INSERT, 101, 1, 7, (1, "abc")).commit(102, 1).data
     changes = changes_of(read_all([data]))
     assert write_changes(changes) == data
-    stated = write_changes(changes, size_order="big", varchar_prefix=1)
-    assert (stated == data) == ((order, prefix) == ("big", 1))
+    usual = write_changes(map(without_layout, changes))
+    assert (usual == data) == ((order, prefix) == ("big", 1))
 
 
 def numbers_of(stream: bytes) -> list[int]:

@@ -16,6 +16,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.formats.gbase.faults import error_name
 
 READ_SIZE: Final = 32_000  # servers before 12.10.xC4 never return more from one read (APAR IT00258)
+_RECORDS: Final = 64  # of one read, at most; servers refuse more than 256
 _VERSION: Final = (1, 1)  # of the stream
 _NO_CATALOGUE: Final = -83701
 # SQLCODEs of a server without the database (-329) or without the routine (-674)
@@ -81,13 +82,12 @@ class Session:
         server: str,
         *,
         timeout: int = 5,
-        max_records: int = 64,
         owner: str = "informix",
         keep_logging: bool = True,
     ) -> None:
         self._connection = connection
         self._read = read
-        self._opening = (server, 0, timeout, max_records, *_VERSION)
+        self._opening = (server, 0, timeout, _RECORDS, *_VERSION)
         self._owner = owner
         self._keep_logging = keep_logging
         self._logged: list[str] = []

@@ -164,7 +164,6 @@ class Capture:
             lambda number, size: self._transport.read(connection, number, size),
             self._address.server,
             timeout=self._settings.server_timeout,
-            max_records=self._settings.max_records,
             owner=self._owner,
             keep_logging=self._settings.keep_logging,
         )

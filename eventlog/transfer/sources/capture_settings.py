@@ -25,4 +25,3 @@ class CaptureSettings:
     server_timeout: int = setting(
         5, "seconds that the server waits for a record", metavar="SECONDS", within=(1, 3600)
     )
-    max_records: int = setting(64, "the most records of one read", metavar="N", within=(1, 256))

@@ -13,7 +13,7 @@ from eventlog.core.change import ABSENT, Change, Field, Op, Value
 from eventlog.core.tables import Tables
 from eventlog.formats.gbase.changes import StreamReader
 from eventlog.formats.gbase.records import COMMON, Discard, Number, RbTx, Truncate
-from eventlog.formats.gbase.schema import LAYOUT_FACTS
+from eventlog.formats.gbase.schema import LAYOUT_FACTS, RowLayout
 from eventlog.formats.gbase.transactions import Position
 from tests.formats.gbase import typed
 from tests.formats.gbase.helpers import (
@@ -299,8 +299,7 @@ def test_changes_written_and_read_are_the_same_changes(
 
 
 def in_layout(change: Change, order: str, prefix: int) -> Change:
-    facts = zip(LAYOUT_FACTS, (order, prefix), strict=True)
-    return change._replace(extra=(*without_layout(change).extra, *facts))
+    return change._replace(extra=(*without_layout(change).extra, *RowLayout(order, prefix).facts()))
 
 
 def without_layout(change: Change) -> Change:

@@ -22,6 +22,8 @@ from eventlog.sql.dialects import DIALECTS
 from eventlog.sql.names import COMPANIONS, Log
 from eventlog.sql.schema import migrate
 from eventlog.status.log_status import LogStatus
+from eventlog.transfer.targets.lake.lake_settings import DELETED
+from eventlog.transfer.targets.lake.lake_tables import HISTORY_FORM
 from tests.project import artifacts
 from tests.project.generated import context_of
 
@@ -50,6 +52,7 @@ def names() -> Iterator[str]:
         yield from (
             f"column {table}.{name}" for name in re.findall(r'^  "?(?!constraint|--)(\w+)', body, re.M)
         )
+    yield from (f"column of a lake {name}" for name in (DELETED, *HISTORY_FORM.names))
     yield from (f"json status.{each.name}" for each in fields(LogStatus))
     yield from (f"state {form.head}" for form in vars(state_versions).values() if isinstance(form, StateForm))
     yield from (f"name eventlog.{name}" for name in dir(eventlog))

@@ -419,12 +419,13 @@ class StreamFiles:
         convert = Convert(job, self.backlog.options, self.backlog.order == "sequence")
         find = partial(find_files, self.spark, shape=source.shape, container=job.container, say=self.say)
         if source.name in SELF_CONTAINED:
-            files = in_portions(find(job.inputs))
+            streams = in_portions(self._parts(find(job.inputs)))
+        elif not convert.in_sequence:
+            streams = [[*map(FilePiece, find([name]))] for name in job.inputs]
         else:
-            files = [find([name]) for name in job.inputs]
-        if convert.in_sequence:
-            files = [list(chain.from_iterable(files))]
-            pieces = self._pieces(files[0])
+            files = find(job.inputs)
+            streams = [[*map(FilePiece, files)]]
+            pieces = self._pieces(files)
             if len(pieces) > 1:
                 tasks = self.backlog.partitions or min(len(pieces), partitions_of(self.spark))
                 reading: Any = settings.build(source.settings, convert.options)
@@ -434,13 +435,19 @@ class StreamFiles:
                 make_form = None if job.expand_truncate else partial(form_of, job.target)
                 output = RangeOutput(convert.rows, LINES, make_form, self.reports)
                 return changes_of(self.spark, pieces, job, reading, output, tasks)
-        streams = [[FilePiece(file) for file in stream] for stream in files]
         task = NoteRefused(ReadStreams(convert), self.reports)
         return RowFeed(contents(self.spark, streams), task).rows(LINES)
 
     def have_repeats(self, *, at_end: bool) -> bool:
         """Return False, because records may be repeated."""
         return False
+
+    def _parts(self, files: Sequence[InputFile]) -> list[FilePiece]:
+        """Return the pieces of files that are apart from each other; only JSON Lines are cut."""
+        job = self.backlog.job
+        if not (self.is_cut and job.source.format.shape is Shape.OBJECTS):
+            return [*map(FilePiece, files)]
+        return pieces_of(self.spark, files, job.source.limits, self.say)
 
     def _pieces(self, files: Sequence[InputFile]) -> list[FilePiece]:
         """Return the pieces of files if many tasks read them sooner; else none."""

@@ -19,14 +19,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from eventlog.core.errors import Misuse, Refused
-from eventlog.core.formats import Shape, Source
+from eventlog.core.errors import Misuse
+from eventlog.core.formats import Shape
 from eventlog.core.portions import portions
 from eventlog.files import inputs
 from eventlog.files.document_folder import in_order
 from eventlog.files.file_names import check_no_key, demand_files, files_on_disk, in_store, is_remote, plain
-from eventlog.files.inputs import Input, container_of, open_inputs
-from eventlog.files.limits import Limits
+from eventlog.files.inputs import container_of
 from eventlog.files.remote_files import (
     BLOCK,
     Excerpt,
@@ -47,7 +46,7 @@ _PORTION_FILES, _PORTION_BYTES = 1000, 1 << 22  # one of them is a second's work
 _PIECES = "path string, stream int, place int, begin int, size int"
 _IN_PLAN = 1 << 14  # bytes of packed pieces
 _MOST_BYTES = (1 << 31) - 1  # of a file, as Spark reads it
-WINDOW = 1 << 16  # bytes of a store, to see where a record ends
+WINDOW = 1 << 16  # bytes, to see where a record ends, or what precedes one
 _OF_PARQUET = (1 << 20, 32)  # bytes that are read together, and how many of them a task keeps
 _BY_HADOOP = "so Spark reads each file of its store whole, with the keys of Hadoop"
 Say = Callable[[str], None]
@@ -82,11 +81,6 @@ class InputFile(NamedTuple):
 def is_small(files: Sequence[InputFile]) -> bool:
     """Return whether one task reads all files soonest: they are of this machine, and have few bytes."""
     return not any(is_remote(file.path) for file in files) and sum(file.size for file in files) < _SMALL
-
-
-def in_portions(files: Iterable[InputFile]) -> list[list[InputFile]]:
-    """Return consecutive files in portions that are worth a task each."""
-    return list(portions(files, _PORTION_FILES, lambda file: file.size, _PORTION_BYTES))
 
 
 def find_files(
@@ -195,10 +189,17 @@ class FilePiece(NamedTuple):
     fact: Any = None  # that its reader needs besides
 
     @property
-    def span(self) -> tuple[int, int]:
-        """Return the place of its first byte in the file, and how many bytes it has at most."""
+    def size(self) -> int:
+        """Return how many bytes it has."""
         piece = self.part.piece
-        return (0, _MOST_BYTES) if piece is None else (piece.begin, piece.end - piece.begin)
+        return self.file.size if piece is None else piece.end - piece.begin
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Return which bytes Spark gives to its task: a place, and how many at most; some precede it."""
+        piece = self.part.piece
+        begin = 0 if piece is None else max(0, piece.begin - WINDOW)
+        return begin, _MOST_BYTES if piece is None else piece.end - begin
 
     @property
     def end(self) -> int:
@@ -215,7 +216,11 @@ class FilePiece(NamedTuple):
 
 Open = inputs.Opened
 Opened = Iterator[tuple[FilePiece, Open]]  # pieces, and how the file of each is opened
-Sources = Iterator[Source[Any] | Refused]
+
+
+def in_portions(pieces: Iterable[FilePiece]) -> list[list[FilePiece]]:
+    """Return consecutive pieces in portions that are worth a task each."""
+    return list(portions(pieces, _PORTION_FILES, lambda piece: piece.size, _PORTION_BYTES))
 
 
 def contents(spark: Any, streams: Sequence[Sequence[FilePiece]]) -> Any:
@@ -280,7 +285,7 @@ def _opened(rows: Iterator[tuple[pa.Scalar, ...]]) -> Opened:
 
 def opened_here(pieces: Sequence[FilePiece]) -> Opened | None:
     """Return pieces that this process reads sooner than tasks: of this machine, with few bytes."""
-    size = sum(min(piece.span[1], piece.file.size) for piece in pieces)
+    size = sum(piece.size for piece in pieces)
     if size > _SOON or any(is_remote(piece.file.path) for piece in pieces):
         return None
     return ((piece, _opener(piece, None)) for piece in pieces)
@@ -292,10 +297,3 @@ def _opener(piece: FilePiece, content: Any) -> Open:
     if content is None:
         return lambda name: open(piece.file.path, "rb", buffering=0)
     return lambda name: Excerpt(content, piece.span[0])
-
-
-def sources_of(opened: Opened, shape: Shape, limits: Limits) -> Sources:
-    """Yield the sources in files."""
-    for piece, opener in opened:
-        file = Input(piece.file.name, piece.file.container)
-        yield from open_inputs([file], shape, limits=limits, opened=opener)

@@ -8,7 +8,7 @@ of that. Metadata messages are looked for first.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain, groupby
@@ -25,7 +25,7 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
 from eventlog.files.csv import LineSource
-from eventlog.files.inputs import open_input, stem_of
+from eventlog.files.inputs import stem_of
 from eventlog.files.limits import Limits
 from eventlog.files.messages import message_at
 from eventlog.formats.qlik import avro
@@ -43,7 +43,7 @@ from eventlog.transfer.job import Job
 from eventlog.transfer.log_files.by_column.pieces import WrongCut
 from eventlog_spark.batches import answer, answers_of, bounded, pack, unpack
 from eventlog_spark.inputs import FilePiece, Open, Opened
-from eventlog_spark.pieces import tasks_of, until_fault
+from eventlog_spark.pieces import read_objects, tasks_of
 from eventlog_spark.ranges import FACTS, ITEM, ORDER, REFUSED, RangeJoin, RangeOutput, in_ranges
 from eventlog_spark.reports import marked
 from eventlog_spark.result_rows import FrameRow
@@ -302,7 +302,7 @@ class ReadFiles:
         for piece, opener in opened:
             placed, metadata_lines = [], set()
             reader, lines = self.messages.reader(()), _LikelyMetadata()
-            source = _source_of(piece, self._records(piece, opener, lines.of))
+            source = _source_of(piece, read_objects(piece, self.limits, opener, lines.of))
             for record in source.records:
                 if isinstance(record, Object) and reader.is_metadata(record.value):
                     metadata_lines.add(record.where)
@@ -338,23 +338,13 @@ class ReadFiles:
     ) -> Iterator[Object | Refused]:
         """Yield the messages of a piece; raise WrongCut for what its lines do not show."""
         last = 0
-        for record in self._records(piece, opener):
+        for record in read_objects(piece, self.limits, opener):
             if isinstance(record, Object):
                 is_hidden = record.where not in look.metadata_lines and reader.is_metadata(record.value)
                 if is_hidden or record.where == last:
                     raise WrongCut(piece.file.name)
                 last = record.where
             yield record
-
-    def _records(
-        self,
-        piece: FilePiece,
-        opener: Open,
-        through: Callable[[LineSource], LineSource] = lambda lines: lines,
-    ) -> Iterator[Object | Refused]:
-        name, container = piece.file.name, piece.file.container
-        with open_input(name, opened=opener) as content:
-            yield from until_fault(piece, piece.part.objects(content, name, container, self.limits, through))
 
 
 def _source_of(piece: FilePiece, records: Iterator[Object | Refused]) -> Source[Object]:

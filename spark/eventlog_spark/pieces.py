@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from eventlog.core.errors import BadFile, EventlogError, Refused
-from eventlog.core.formats import Source
+from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Table
-from eventlog.files import parquet
+from eventlog.files import jsonlines, parquet
+from eventlog.files.csv import LineSource
 from eventlog.files.file_names import is_remote
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
@@ -166,6 +167,33 @@ def read_slabs(
     name, container = piece.file.name, piece.file.container
     with open_input(name, opened=opener) as content:
         yield name, *piece.part.read(content, name, container, limits)
+
+
+def read_objects(
+    piece: FilePiece,
+    limits: Limits,
+    opener: Open,
+    through: Callable[[LineSource], LineSource] = lambda lines: lines,
+) -> Iterator[Object | Refused]:
+    """Yield the objects of a piece; lines come `through` a filter."""
+    name, container = piece.file.name, piece.file.container
+    with open_input(name, opened=opener) as content:
+        yield from until_fault(piece, piece.part.objects(content, name, container, limits, through))
+
+
+def objects_before(piece: FilePiece, limits: Limits, opener: Open) -> list[Object]:
+    """Return the last objects before a piece of JSON Lines; raise WrongCut if none is near."""
+    name, place = piece.file.name, piece.end - piece.size
+    for size in (WINDOW, *[limits.max_record][piece.file.is_by_hadoop :]):
+        begin = max(0, place - size)
+        with opener(name) if piece.file.etag is None else piece.file.open_stored(place, size) as file:
+            file.seek(begin)
+            data = file.read(place - begin) or b""
+        lines = io.BytesIO(data.partition(b"\n")[2] if begin else data)
+        records = jsonlines.read(lines, name, limits)
+        if objects := [record for record in records if isinstance(record, Object)]:
+            return objects
+    raise WrongCut(name)
 
 
 def tasks_of(spark: Any, parts: Iterable[FilePiece], read: Read) -> RowFeed:

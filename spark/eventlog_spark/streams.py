@@ -11,7 +11,10 @@ import pyarrow as pa
 from eventlog.core import settings
 from eventlog.core.change import Change, Op
 from eventlog.core.errors import Refused
+from eventlog.core.formats import Object, Source
 from eventlog.files.current_files import load_current
+from eventlog.files.inputs import Input, open_inputs, stem_of
+from eventlog.formats.debezium.reader import DebeziumReader, is_tombstone
 from eventlog.formats.neutral import dumps
 from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.format_registry import format_named
@@ -19,9 +22,11 @@ from eventlog.transfer.job import Job
 from eventlog.transfer.ordered import changes_in_order
 from eventlog.transfer.report import expand_truncates, publish
 from eventlog_spark.batches import bounded
-from eventlog_spark.inputs import Opened, Sources, sources_of
+from eventlog_spark.inputs import FilePiece, Open, Opened
+from eventlog_spark.pieces import objects_before, read_objects
 from eventlog_spark.result_rows import FrameRow, Good, filter_into, with_refusals
 
+Sources = Iterator[Source[Any] | Refused]
 LINES: Final = pa.schema([(name, pa.string()) for name in ("document", "refused", "record")])
 
 
@@ -34,8 +39,40 @@ class Convert:
     in_sequence: bool
 
     def __call__(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
-        sources = sources_of(opened, self.job.source.format.shape, self.job.source.limits)
-        return bounded(self._lines(number, sources), LINES)
+        return bounded(self._lines(number, self._sources(opened)), LINES)
+
+    def _sources(self, opened: Opened) -> Sources:
+        """Yield the sources in files, and in pieces of files."""
+        shape, limits = self.job.source.format.shape, self.job.source.limits
+        for piece, opener in opened:
+            name, container, *_ = piece.file
+            if piece.part.piece is None:
+                yield from open_inputs([Input(name, container)], shape, limits=limits, opened=opener)
+            else:
+                source = Source(name, stem_of(name), (), read_objects(piece, limits, opener))
+                is_cut = piece.part.piece.begin and self.job.source_format == "debezium"
+                yield source._replace(records=self._after_cut(source, piece, opener)) if is_cut else source
+
+    def _after_cut(
+        self, source: Source[Object], piece: FilePiece, opener: Open
+    ) -> Iterator[Object | Refused]:
+        """Yield the messages of a piece; a first tombstone only if no delete of its row is before it."""
+        records = iter(source.records)
+        for record in records:
+            if isinstance(record, Object):
+                if not is_tombstone(record) or self._read_after(source, piece, opener, record) is not None:
+                    yield record
+                break
+            yield record
+        yield from records
+
+    def _read_after(self, source: Source[Object], piece: FilePiece, opener: Open, record: Object) -> Any:
+        """Return what the first message of a piece is after those before it."""
+        reading: Any = settings.build(self.job.source.format.settings, self.options)
+        reader = DebeziumReader(self.job.tables, reading)
+        for before in objects_before(piece, self.job.source.limits, opener):
+            reader.read_record(source, before)
+        return reader.read_record(source, record)
 
     def _lines(self, number: int, sources: Sources) -> Iterator[FrameRow]:
         refused: list[Refused] = []

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark import pieces
+from eventlog_spark import inputs, pieces
 from eventlog_spark.backlog import Backlog, run
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -21,7 +22,8 @@ from eventlog.core.change import Change, Field, Op
 from tests.formats.qlik import test_event_ids as ids
 from tests.formats.qlik import test_ordinals as ordinals
 from tests.kit.tiers import drawn
-from tests.spark.helpers import CLOCK, job, lines
+from tests.spark import helpers
+from tests.spark.helpers import CLOCK, job, lines, refused_in
 from tests.spark.test_message_frames import eventlog_until
 from tests.spark.test_parity import SLOW
 from tests.spark.test_sequence import Sent, check_command, converted, job_of, sent, write_messages
@@ -174,3 +176,31 @@ def test_messages_of_debezium_are_read_file_by_file(spark: Any, tmp_path: Path) 
     wanted = job([tmp_path], tmp_path / "out", source="debezium", to="changes")
     run(spark, Backlog(wanted, CLOCK))
     assert len(lines(tmp_path / "out")) == 4
+
+
+def test_a_large_topic_of_debezium_is_read_in_ranges(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tombstone is of the delete before it, which may be in the range before."""
+    monkeypatch.setattr(pieces, "BLOCK", 30)
+    monkeypatch.setattr(pieces, "_WORTH", 300)
+    monkeypatch.setattr(inputs, "_PORTION_BYTES", 0)
+    file, values = tmp_path / "own.usr.jsonl", list[Any]()
+    for number in range(1, 40):
+        source = {"table": "usr", "schema": "own", "lsn": number}
+        name = "x" * (70_000 if number == 20 else number % 7 * 30)
+        gone = {"op": "d", "before": {"idu": number, "fname": name}, "source": source}
+        values += [{"key": {"idu": number}, "value": gone}] * (number % 3 > 0)
+        values += ["odd"] * (number % 5 == 0)
+        values += [{"key": {"idu": number if number % 4 else 0}, "value": None}]
+    file.write_text("".join(json.dumps(value) + "\n" for value in values).replace('"odd"', "}"))
+    wanted = job([file], tmp_path / "out", source="debezium", to="changes")
+    expected, left_out = helpers.converted(replace(wanted, output=str(tmp_path / "expected")))
+    reported = list[str]()
+    run(spark, Backlog(wanted, CLOCK), reported.append)
+    assert lines(tmp_path / "out") == expected
+    assert Counter(row["refused"] for row in refused_in(tmp_path / "out")) == Counter(
+        f"{where}: {reason}" for where, reason in left_out
+    )
+    assert len([*(tmp_path / "out").glob("documents/part-*")]) > 15
+    assert not any("cut" in sentence for sentence in reported)

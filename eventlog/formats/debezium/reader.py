@@ -227,6 +227,14 @@ def message_parts(record: Object) -> tuple[MessagePart, MessagePart]:
     return _part(key), _part(value)
 
 
+def is_tombstone(record: Object) -> bool:
+    """Return whether a message has no value."""
+    try:
+        return message_parts(record)[1].payload is None
+    except WrongRow:
+        return False
+
+
 def _decoded(text: Any) -> Any:
     if not isinstance(text, str | bytes):
         return text

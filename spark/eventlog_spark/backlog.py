@@ -70,6 +70,7 @@ from eventlog_spark.reports import (
     ScatteredIds,
     frame_of_refusals,
     marked,
+    most_runs,
     refused_of,
     refused_records,
     with_places,
@@ -312,7 +313,8 @@ class LogFiles:
         exchange = Exchange.of([*feeds, *answering], self._tasks, self._bytes)
         begin_stage(self.spark, self.say, stage)
         if self._are_noted:
-            feeds = [feed._replace(task=NoteIds(feed.task, self.reports.runs)) for feed in feeds]
+            max_runs = most_runs(len(self._pieces))
+            feeds = [feed._replace(task=NoteIds(feed.task, self.reports.runs, max_runs)) for feed in feeds]
         feeds = [marked(feed, self.reports) for feed in feeds]
         return folded(feeds, answering, self._reading, task, exchange, unique=self._are_noted)
 

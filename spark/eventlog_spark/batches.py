@@ -15,6 +15,7 @@ from eventlog_spark.spark_versions import VERSION
 
 SIZE = 4096  # rows of one batch,
 BYTES = 16 << 20  # or fewer, whose texts have so many bytes
+_MOST_ANSWERED = 256 << 20  # bytes, by all tasks of a question
 ANSWER: Final = pa.schema([("answer", pa.binary())])
 
 
@@ -71,11 +72,24 @@ def task_number() -> int:
     return context.partitionId() if context else 0
 
 
+class AnswersTooLarge(EventlogError):
+    """tasks report {0} MiB about the input to the driver, and {1} is the most: read it in several jobs"""
+
+
 def answer(value: Any) -> pa.RecordBatch:
     """Return a batch of one row, which brings a value to the driver."""
-    return pa.record_batch([pa.array([pack(value)], pa.binary())], schema=ANSWER)
+    packed = pack(value)
+    _check_answered(len(packed))
+    return pa.record_batch([pa.array([packed], pa.binary())], schema=ANSWER)
 
 
 def answers_of(frame: Any, work: Any) -> list[Any]:
     """Return the values that `work` answers, once for each partition of a DataFrame, in their order."""
-    return [unpack(row.answer) for row in frame.mapInArrow(work, "answer binary").collect()]
+    rows = frame.mapInArrow(work, "answer binary").collect()
+    _check_answered(sum(len(row.answer) for row in rows))
+    return [unpack(row.answer) for row in rows]
+
+
+def _check_answered(size: int) -> None:
+    if size > _MOST_ANSWERED:
+        raise AnswersTooLarge(size >> 20, _MOST_ANSWERED >> 20)

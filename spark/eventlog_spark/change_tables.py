@@ -148,7 +148,7 @@ def changes_of_files(
     if join.are_certain(sources.schema):
         size = sum(file.size * (UNPACKED if file.is_packed else 1) for file in files)
         exchange = Exchange(partitions, 0)
-        times = answers_of(feed.frame, SampleTimes(feed.task))
+        times = answers_of(feed.frame, SampleTimes(feed.task, sorted_batches.step_of(size)))
         bounds = sorted_batches.bounds_of(times, exchange.shares[0], size)
         if bounds is not None:
             number_of = partial(sorted_batches.ranges_of_rows, bounds)
@@ -174,9 +174,10 @@ class SampleTimes:
     """A task that answers the times of some rows of another."""
 
     task: Task
+    step: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield answer(sorted_batches.some_times(self.task(batches)))
+        yield answer(sorted_batches.some_times(self.task(batches), self.step))
 
 
 @dataclass(frozen=True)

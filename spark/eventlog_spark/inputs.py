@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.sql import functions as f
@@ -48,6 +49,7 @@ _IN_PLAN = 1 << 14  # bytes of packed pieces
 _MOST_BYTES = (1 << 31) - 1  # of a file, as Spark reads it
 WINDOW = 1 << 16  # bytes, to see where a record ends, or what precedes one
 _OF_PARQUET = (1 << 20, 32)  # bytes that are read together, and how many of them a task keeps
+_FAULTS: WeakKeyDictionary[Any, dict[str, str | None]] = WeakKeyDictionary()  # of stores, by session
 _BY_HADOOP = "so Spark reads each file of its store whole, with the keys of Hadoop"
 Say = Callable[[str], None]
 
@@ -100,13 +102,16 @@ def find_files(
 
 
 def _by_tasks(spark: Any, files: Sequence[InputFile], say: Say) -> list[InputFile]:
-    """Return files; those of stores whose first file a task could open are read by tasks."""
+    """Return files; tasks read those of stores whose first file a task of this session could open."""
     firsts = {in_store(file.path)[0]: file for file in reversed(files) if is_remote(file.path)}
-    trials = [[FilePiece(file._replace(etag=""), fact=_endpoint(spark, of))] for of, file in firsts.items()]
-    faults = answers_of(contents(spark, trials), ReadStreams(_try_to_open)) if trials else []
-    for store, fault in zip(firsts, faults, strict=True):
+    faults = _FAULTS.setdefault(spark, {}) if firsts else {}
+    untried = [store for store in firsts if store not in faults]
+    trials = [[FilePiece(firsts[of]._replace(etag=""), fact=_endpoint(spark, of))] for of in untried]
+    answers = answers_of(contents(spark, trials), ReadStreams(_try_to_open)) if trials else []
+    for store, fault in zip(untried, answers, strict=True):
+        faults[store] = fault
         say(f"tasks read files of {store} themselves" if fault is None else f"{fault}: {_BY_HADOOP}")
-    opened = [store for store, fault in zip(firsts, faults, strict=True) if fault is None]
+    opened = {store for store in firsts if faults[store] is None}
     return [file._replace(etag="") if in_store(file.path)[0] in opened else file for file in files]
 
 

@@ -40,15 +40,17 @@ _WORTH = 16 << 20  # bytes of a piece
 
 def pieces_of(spark: Any, files: Sequence[InputFile], limits: Limits, say: Say | None) -> list[FilePiece]:
     """Return the pieces of files, in their order; without `say` text files are not cut."""
-    texts = [file for file in files if say and file.container != "parquet" and file.size > _WORTH]
-    looks = dict(zip(texts, answers_about(spark, texts, Look(limits, BLOCK, _WORTH)), strict=True))
+    large = [file for file in files if file.size > _WORTH and _is_looked_at(file, cuts_texts=say is not None)]
+    looks = dict(zip(large, answers_about(spark, large, Look(limits, BLOCK, _WORTH)), strict=True))
     file_pieces: list[FilePiece] = []
     for file in files:
         parts: Iterable[FilePart] = ()
         version = file
         if file in looks:
             version, head, ranges = looks[file]
-            if head is None and say is not None:
+            if file.container == "parquet":
+                parts = map(FilePart, ranges)
+            elif head is None and say is not None:
                 say(f"{file.name} cannot be cut: one task reads it")
             elif file.etag is not None:
                 parts = rough_parts(head, file.size, _WORTH)
@@ -61,11 +63,17 @@ def pieces_of(spark: Any, files: Sequence[InputFile], limits: Limits, say: Say |
     return file_pieces
 
 
+def _is_looked_at(file: InputFile, *, cuts_texts: bool) -> bool:
+    """Return whether a task looks where a large file can be cut; the driver sees it of Parquet here."""
+    return file.etag is not None if file.container == "parquet" else cuts_texts
+
+
 @dataclass(frozen=True)
 class Look:
     """A task that looks at the head of text files, and at the line ends of all that is not in a store.
 
-    It answers the file, its version included, its head, and its ranges if it looked for them.
+    It answers the file, its version included, its head, and its ranges if it looked for them; of Parquet the
+    row groups.
     """
 
     limits: Limits
@@ -83,7 +91,8 @@ class Look:
                 continue
             with file.open_stored(file.size, WINDOW) as stored, io.BufferedReader(stored) as content:
                 head = pieces.read_head(content, name, container, self.limits)
-                yield answer((file._replace(etag=stored.etag), head, None))
+                groups = [*parquet.row_groups(content, self.worth)] if container == "parquet" else None
+                yield answer((file._replace(etag=stored.etag), head, groups))
 
 
 # --- what tasks read

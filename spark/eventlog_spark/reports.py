@@ -218,7 +218,13 @@ def _refusals_in(batch: pa.RecordBatch) -> Iterable[Refusal]:
 
 # --- record_ids
 
-_MOST_RUNS = 10_000  # of a task
+_MOST_RUNS = 10_000  # of a task,
+_RUN_BYTES = 16
+
+
+def most_runs(tasks: int) -> int:
+    """Return how many runs each of so many tasks may note, so that the driver takes the reports of all."""
+    return min(_MOST_RUNS, _MOST_BYTES // _RUN_BYTES // max(tasks, 1))
 
 
 class ScatteredIds(EventlogError):
@@ -231,6 +237,7 @@ class NoteIds:
 
     task: Task
     runs: Any  # an accumulator
+    max_runs: int
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         runs = NO_RUNS
@@ -238,7 +245,7 @@ class NoteIds:
             is_readable = rows.column("kind").to_numpy() != RowKind.UNREADABLE
             ids = pc.fill_null(rows.column("record_id"), 0).to_numpy()[is_readable]
             runs = joined_runs([runs, runs_among(ids)])
-            if len(runs) > _MOST_RUNS:
+            if len(runs) > self.max_runs:
                 raise ScatteredIds
             yield rows
         self.runs.add(ByTask({task_number(): runs.tobytes()}))

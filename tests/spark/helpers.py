@@ -110,6 +110,20 @@ def refused_in(output: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for part in parts for line in part.read_text("utf-8").split("\n") if line]
 
 
+def write_topic(path: Path, count: int, text: str) -> Path:
+    """Write messages of Debezium: deletes with and without a tombstone, tombstones alone, and odd lines."""
+    values: list[Any] = []
+    for number in range(1, count):
+        source = {"table": "usr", "schema": "own", "lsn": number}
+        name = "x" * 70_000 if number == 20 else text * (number % 7)
+        delete = {"op": "d", "before": {"idu": number, "fname": name}, "source": source}
+        values += [{"key": {"idu": number}, "value": delete}] * (number % 3 > 0)
+        values += ["odd"] * (number % 5 == 0)
+        values += [{"key": {"idu": number if number % 4 else 0}, "value": None}]
+    path.write_text("".join(json.dumps(value) + "\n" for value in values).replace('"odd"', "}"))
+    return path
+
+
 @contextmanager
 def configured(spark: Any, **conf: str) -> Iterator[None]:
     """Return another session with other settings; in names _ means a dot."""

@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from eventlog_spark import inputs, pieces
+from eventlog_spark import batches, inputs, pieces
 from eventlog_spark.backlog import Backlog, run
-from eventlog_spark.batches import answer, answers_of, task_number
+from eventlog_spark.batches import AnswersTooLarge, answer, answers_of, task_number
 from eventlog_spark.inputs import FilePiece, InputFile, find_files
+from eventlog_spark.reports import most_runs
 
 from eventlog.core.formats import Shape
 from eventlog.files.limits import LIMITS
@@ -161,3 +162,11 @@ def test_a_task_has_its_own_pieces_only(spark: Any, monkeypatch: pytest.MonkeyPa
     few, many = (pieces.tasks_of(spark, parts[:count], name_pieces) for count in (5, 300))
     assert answers_of(*few) == [[(n, n, f"{n}.csv", n)] for n in range(5)]
     assert few.task == many.task
+    monkeypatch.setattr(batches, "_MOST_ANSWERED", 100)
+    with pytest.raises(AnswersTooLarge, match="read it in several jobs"):
+        answers_of(*few)
+
+
+def test_record_ids_of_many_tasks_have_a_bound_together() -> None:
+    assert most_runs(1) == most_runs(400) == 10_000
+    assert most_runs(64_000) * 64_000 * 16 <= 64 << 20

@@ -185,15 +185,7 @@ def test_a_large_topic_of_debezium_is_read_in_ranges(
     monkeypatch.setattr(pieces, "BLOCK", 30)
     monkeypatch.setattr(pieces, "_WORTH", 300)
     monkeypatch.setattr(inputs, "_PORTION_BYTES", 0)
-    file, values = tmp_path / "own.usr.jsonl", list[Any]()
-    for number in range(1, 40):
-        source = {"table": "usr", "schema": "own", "lsn": number}
-        name = "x" * (70_000 if number == 20 else number % 7 * 30)
-        gone = {"op": "d", "before": {"idu": number, "fname": name}, "source": source}
-        values += [{"key": {"idu": number}, "value": gone}] * (number % 3 > 0)
-        values += ["odd"] * (number % 5 == 0)
-        values += [{"key": {"idu": number if number % 4 else 0}, "value": None}]
-    file.write_text("".join(json.dumps(value) + "\n" for value in values).replace('"odd"', "}"))
+    file = helpers.write_topic(tmp_path / "own.usr.jsonl", 40, "x" * 30)
     wanted = job([file], tmp_path / "out", source="debezium", to="changes")
     expected, left_out = helpers.converted(replace(wanted, output=str(tmp_path / "expected")))
     reported = list[str]()

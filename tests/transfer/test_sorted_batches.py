@@ -31,6 +31,7 @@ from eventlog.transfer.change_files.sorted_batches import (
     ranges_of_rows,
     refusal,
     some_times,
+    step_of,
     whole_groups,
 )
 from eventlog.transfer.change_files.writing import form_of
@@ -211,3 +212,12 @@ def test_ranges_begin_between_hundredths_of_a_second() -> None:
     same = pa.RecordBatch.from_pydict({"seq": [seqs[0]] * 600})
     assert bounds_of([some_times([same])], 4, 1 << 30) is None
     assert bounds_of([], 4, 1 << 30) is not None
+
+
+@pytest.mark.parametrize("size", [1 << 20, 1 << 30, 1 << 40, 1 << 50])
+def test_few_times_are_looked_at_of_many_rows(size: int) -> None:
+    """Show where ranges begin by a million times, where rows have 64 bytes, however many rows there are."""
+    rows = size // 64
+    assert min(rows // 256, 1 << 19) <= rows // step_of(size) <= 1 << 20
+    same = pa.RecordBatch.from_pydict({"seq": ["1"] * 600})
+    assert len(some_times([same], 100)) == 6

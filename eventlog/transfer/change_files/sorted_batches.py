@@ -40,7 +40,9 @@ AS_ITEMS: Final = -1  # in place of a layout
 AT_ONCE: Final = 16_384  # rows that become lines together
 _BYTES: Final = 16 << 20  # of a batch
 _MOST_BYTES: Final = 256 << 20  # of a range that memory holds
-_EACH: Final = 256  # rows; the first of them shows where ranges may begin
+_EACH: Final = 256  # rows at least; the first of them shows where ranges may begin
+_MOST_TIMES: Final = 1 << 20  # that are looked at, if a row has
+_ROW_BYTES: Final = 64
 _NO_TIMES: Final = np.empty(0, f"S{sequence.TIME}")
 _ROWS: Final = 4096  # that become columns together
 SEQUENCE: Final = rf"\A(?:{sequence.PATTERN})\z"
@@ -199,9 +201,14 @@ def _size(row: Row) -> int:
 Times = npt.NDArray[np.bytes_]  # the times in change_seqs, to a hundredth of a second
 
 
-def some_times(batches: Iterable[pa.RecordBatch]) -> Times:
+def step_of(size: int) -> int:
+    """Return of how many rows one is looked at, where all have so many bytes."""
+    return max(_EACH, size // _ROW_BYTES // _MOST_TIMES)
+
+
+def some_times(batches: Iterable[pa.RecordBatch], step: int = _EACH) -> Times:
     """Return the times of every so many rows."""
-    return np.concatenate([_NO_TIMES, *(_times(batch)[::_EACH] for batch in batches)])
+    return np.concatenate([_NO_TIMES, *(_times(batch)[::step] for batch in batches)])
 
 
 def bounds_of(times: Sequence[Times], ranges: int, size: int) -> Times | None:

@@ -1,19 +1,20 @@
 """Tables of Apache Iceberg, in any catalogue that pyiceberg knows; the only module that imports it.
 
-A commit deletes rows, appends rows, and sets the number of its round and the position as properties of the
-table, all in one transaction. Its snapshots have them, too, so that a table that its owner set back to an
+A commit puts files in place of others, and sets the number of its round and the position as properties of
+the table, all in one transaction. Its snapshot has them, too, so that a table that its owner set back to an
 earlier snapshot has the number of that one.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import (
     CommitFailedException,
@@ -39,8 +40,9 @@ from pyiceberg.expressions import (
     LessThanOrEqual,
     Or,
 )
-from pyiceberg.io.pyarrow import schema_to_pyarrow
-from pyiceberg.table import Table, TableProperties
+from pyiceberg.io.pyarrow import ArrowScan, _dataframe_to_data_files, schema_to_pyarrow
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.snapshots import Operation, Snapshot
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -67,9 +69,13 @@ _OF_NEW_TABLES = {
     TableProperties.FORMAT_VERSION: "2",
     TableProperties.MANIFEST_MERGE_ENABLED: "true",
     TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
+    TableProperties.METADATA_PREVIOUS_VERSIONS_MAX: "20",  # each commit copies the list of them
 }
 _PLAIN = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 _EMPTY = 0  # the version of a table that has no snapshot
+_FEW = 200  # values by which the library skips files; by more it skips none
+_HELD_BYTES = 64 << 20  # of rows of former files that one new file has
+_MOST_SPENT = 20  # manifests without files that a table has
 _CAUSES = (
     NoSuchNamespaceError,
     NoSuchTableError,
@@ -213,15 +219,23 @@ class IcebergSnapshot(LakeSnapshot):
         """Return some columns of rows that are not deleted: of all, or with one of these values in each of
         these columns.
         """
+        within = within or {}
+        names = list(dict.fromkeys((*columns, *within)))
         with _failing(self.name):
-            condition = And(self._present(), _within(within or {}))
-            return self._plain(self._scan(condition, columns).to_arrow(), columns)
+            parts = self._parts(And(self._present(), _within(within)), names)
+            of_values = [part.filter(_is_within(part, within)) for part in parts]
+            return pa.concat_tables([self._form(names).empty_table(), *of_values]).select(columns)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield some columns of all rows that are not deleted, batch by batch."""
         with _failing(self.name):
-            for batch in self._scan(self._present(), columns).to_arrow_batch_reader():
-                yield from self._plain(pa.Table.from_batches([batch]), columns).to_batches()
+            for part in self._parts(self._present(), columns):
+                yield from part.to_batches()
+
+    def _parts(self, condition: BooleanExpression, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield some columns of rows that meet a condition, part by part."""
+        reader = self._scan(condition, columns).to_arrow_batch_reader()
+        return (self._plain(pa.table(batch), columns) for batch in reader)
 
     def _present(self) -> BooleanExpression:
         """Return the condition of rows that are not deleted."""
@@ -233,10 +247,15 @@ class IcebergSnapshot(LakeSnapshot):
             condition = AlwaysFalse()
         return self._table.scan(condition, tuple(columns), snapshot_id=self._version or None)
 
+    def _form(self, columns: Sequence[str]) -> pa.Schema:
+        """Return some columns with the types of a lake's columns."""
+        types = {field.name: field.type.arrow for field in self.fields}
+        return pa.schema([(name, types[name]) for name in columns])
+
     def _plain(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
         """Return some columns of rows with the types of a lake's columns."""
-        types = {field.name: field.type.arrow for field in self.fields}
-        return pa.table({name: rows[name].cast(types[name]) for name in columns})
+        form = self._form(columns)
+        return pa.table([rows[field.name].cast(field.type) for field in form], schema=form)
 
     def note(self, name: str, fact: str) -> None:
         """Leave a fact in the properties of the table, by a commit of its own."""
@@ -250,11 +269,13 @@ class IcebergSnapshot(LakeSnapshot):
 
     def append(self, rows: pa.Table, commit: LakeCommit) -> int:
         """Add rows, and return the version."""
-        return self._commit(None, rows, commit)
+        return self._commit(rows, commit)
 
     def replace(self, rows: pa.Table, commit: LakeCommit) -> int:
         """Put rows in place of all that are there, and return the version."""
-        return self._commit(AlwaysTrue(), rows, commit)
+        with _failing(self.name):
+            exchange = _Exchange([task.file for task in self._scan(AlwaysTrue()).plan_files()])
+        return self._commit(rows, commit, exchange)
 
     def forget(self) -> None:
         """Let go of former versions: the metadata has a list of them, which each commit writes anew."""
@@ -266,27 +287,60 @@ class IcebergSnapshot(LakeSnapshot):
 
     def merge(self, changes: RowChanges, commit: LakeCommit) -> int:
         """Change, insert and delete rows by their keys, and return the version."""
+        key = {} if changes.is_emptied else changes.key
+        keys = {name: changes.rows[f"c{place}"] for place, name in key.items()}
+        names = [field.name for field in self.fields]
+        exchange, met_rows, other_rows = _Exchange(), [self._form(names).empty_table()], list[pa.Table]()
         with _failing(self.name):
-            keys = {name: changes.rows[f"c{place}"] for place, name in changes.key.items()}
-            condition = AlwaysTrue() if changes.is_emptied else _within(keys)
-            former_rows = self._plain(self._scan(condition).to_arrow(), [field.name for field in self.fields])
-            rows = merged(former_rows, changes)
-        return self._commit(condition if former_rows.num_rows else None, rows, commit)
+            for task in self._scan(_within(keys)).plan_files():
+                rows = self._plain(self._read(task), names)
+                is_met = _is_within(rows, keys)
+                if not pc.any(is_met).as_py():
+                    continue
+                exchange.former_files.append(task.file)
+                met_rows.append(rows.filter(is_met))
+                other_rows.append(rows.filter(pc.invert(is_met)))
+                if sum(part.nbytes for part in other_rows) > _HELD_BYTES:
+                    exchange.new_files += self._written(pa.concat_tables(other_rows))
+                    other_rows.clear()
+            rows = pa.concat_tables([*other_rows, merged(pa.concat_tables(met_rows), changes)])
+        return self._commit(rows, commit, exchange)
 
-    def _commit(self, deleted: BooleanExpression | None, rows: pa.Table, commit: LakeCommit) -> int:
-        """Delete rows that meet a condition, add rows, and note the facts, in one transaction."""
+    def _read(self, task: Any) -> pa.Table:
+        """Return the rows of a file."""
+        metadata = self._table.metadata
+        return ArrowScan(metadata, self._table.io, metadata.schema(), AlwaysTrue()).to_table([task])
+
+    def _written(self, rows: pa.Table) -> list[DataFile]:
+        """Write files of rows, which a commit adds to the table."""
+        if not rows.num_rows:
+            return []
+        return list(_dataframe_to_data_files(self._table.metadata, self._complete(rows), self._table.io))
+
+    def _commit(self, rows: pa.Table, commit: LakeCommit, exchange: _Exchange | None = None) -> int:
+        """Add rows, put files in place of others, and note the facts, in one transaction."""
         table, facts = _for_commit(self._table), commit.properties
-        with _failing(self.name), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that no row was deleted
+        with _failing(self.name):
             with table.transaction() as transaction:
-                if deleted is not None:
-                    transaction.delete(deleted, facts)
-                transaction.append(self._complete(rows), facts)
+                if exchange is None or not exchange.former_files:
+                    transaction.append(self._complete(rows), facts)
+                else:
+                    exchange.new_files += self._written(rows)
+                    exchange.stage(transaction, facts)
+                    if self._has_spent_manifests():
+                        transaction.append(self._complete(rows.slice(0, 0)), facts)
                 transaction.set_properties(
                     {_named(commit.application, name): facts[name] for name in (ROUND, POSITION)}
                 )
             self._table = table
             return self.version
+
+    def _has_spent_manifests(self) -> bool:
+        """Return whether many manifests have no files any more; an append leaves them out."""
+        newest = self._table.current_snapshot()
+        manifests = [] if newest is None else newest.manifests(self._table.io)
+        spent = [each for each in manifests if not (each.has_added_files() or each.has_existing_files())]
+        return len(spent) >= _MOST_SPENT
 
     def _complete(self, rows: pa.Table) -> pa.Table:
         """Return rows with all columns of the table, as the library writes them."""
@@ -298,6 +352,23 @@ class IcebergSnapshot(LakeSnapshot):
             for field in schema
         ]
         return pa.table(columns, schema=schema)
+
+
+@dataclass
+class _Exchange:
+    """The files that a commit takes out of a table, and those that it puts in place of them."""
+
+    former_files: list[DataFile] = field(default_factory=list)
+    new_files: list[DataFile] = field(default_factory=list)
+
+    def stage(self, transaction: Transaction, facts: Mapping[str, str]) -> None:
+        """Make the exchange a snapshot of a transaction."""
+        with transaction.update_snapshot(dict(facts)).overwrite() as update:
+            update.delete_by_predicate(AlwaysTrue())  # any manifest may have the files
+            for file in self.former_files:
+                update.delete_data_file(file)
+            for file in self.new_files:
+                update.append_data_file(file)
 
 
 def _for_commit(table: Table) -> Table:
@@ -326,22 +397,35 @@ def _of(snapshot: Snapshot, name: str) -> str:
 
 
 def _within(values_by_name: Mapping[str, pa.Array]) -> BooleanExpression:
-    """Return the condition of rows that have one of some values in each column.
-
-    The library skips files by few values only, so the least and the greatest are conditions, too.
+    """Return a condition by which the library skips files without rows that have one of some values in each
+    column. It skips none by many values, only by the least and the greatest.
     """
     conditions: list[BooleanExpression] = []
     for name, array in values_by_name.items():
         values = _literals(array)
-        conditions.append(In(name, values))
-        if values and array.type not in (UUID, pa.bool_()):
+        if len(values) <= _FEW:
+            conditions.append(In(name, values))
+        elif array.type not in (UUID, pa.bool_()):
             conditions += [GreaterThanOrEqual(name, min(values)), LessThanOrEqual(name, max(values))]
     return reduce(And, conditions, AlwaysTrue())
 
 
+def _is_within(rows: pa.Table, values_by_name: Mapping[str, pa.Array]) -> pa.Array:
+    """Return for each row whether it has one of some values in each column."""
+    masks = (
+        pc.is_in(_storage(rows[name]), value_set=_storage(values)) for name, values in values_by_name.items()
+    )
+    return reduce(pc.and_, masks, pa.repeat(True, rows.num_rows))
+
+
+def _storage(values: Any) -> Any:
+    """Return values as Arrow compares them: it compares a uuid by its bytes only."""
+    return values.cast(pa.binary(16)) if values.type == UUID else values
+
+
 def _literals(array: pa.Array) -> list[Any]:
     """Return different values as the library takes them in conditions; moments are numbers."""
-    distinct = array.cast(pa.binary(16)).unique().cast(UUID) if array.type == UUID else array.unique()
+    distinct = _storage(array).unique().cast(array.type)
     if pa.types.is_temporal(array.type):
         return list(distinct.cast(pa.int32() if pa.types.is_date32(array.type) else pa.int64()).to_pylist())
     return list(distinct.to_pylist())

@@ -42,6 +42,7 @@ _POSITIONS = ("starts_at", "ends_at")  # which may be long
 _FACTS = [name for name in _FORM.names if name not in _POSITIONS]
 MIN_ROUNDS = 1_000  # rounds of a source that the table has at least
 _REWRITTEN = 100  # entries after which the rows of older rounds are taken out
+_TIDIED = 20  # entries after which former versions of the table are let go of
 _TRIES = 5
 
 
@@ -129,6 +130,7 @@ class Rounds:
                 else:
                     rows_kept = _without_old(self._snapshot.rows(_FORM.names), self._source, of.number)
                     self._snapshot.replace(pa.concat_tables([rows_kept.cast(_FORM), added]), commit)
+                if not commit.number % _TIDIED:
                     with suppress(AnotherCommit):
                         self._snapshot.forget()
                 break

@@ -73,7 +73,7 @@ def rounds(
 def _show_receipts(tables: LakePlace, this: Round, against: str, *, record: bool, as_json: bool) -> None:
     from eventlog.cli.lake_receipt import receipts
 
-    all_receipts = list(receipts(tables, this, against))
+    all_receipts = list(receipts(tables, this.versions, against))
     if as_json:
         show(json.dumps({"round": this.number, "receipts": [each._asdict() for each in all_receipts]}))
     else:

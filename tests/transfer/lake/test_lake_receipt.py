@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
-from eventlog.cli.lake_receipt import LakeSide
+from eventlog.compare.batch_side import BatchSide
 from eventlog.compare.lines import differences
 from eventlog.compare.segments import Segments, TableSide, differing_rows
 from eventlog.compare.table_snapshot import at_hand, snapshot
@@ -72,13 +72,14 @@ def fill(engine: Engine, folder: Path, rows: Sequence[tuple[Any, ...]]) -> Delta
     return DeltaPlace(str(folder), {})
 
 
-def sides(connection: Connection, place: DeltaPlace) -> tuple[TableSide, LakeSide]:
+def sides(connection: Connection, place: DeltaPlace) -> tuple[TableSide, BatchSide]:
     """Return the table of the database and that of the lake."""
     readable = at_hand(connection, "usr")
     in_database = TableSide(connection, readable.table, readable, readable.table, is_digested=True)
     table_snapshot = place.open("usr")
     assert table_snapshot is not None
-    return in_database, LakeSide(table_snapshot, readable.table)
+    types = {field.name: field.type.arrow for field in table_snapshot.fields}
+    return in_database, BatchSide(table_snapshot, types, readable.table)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from eventlog.fold import Event
 from eventlog.fold.by_column.vectors import Ints
 from eventlog.formats.neutral import dumps, refuse
 from eventlog.library import document_of
-from eventlog.transfer.targets.tables.arrow_values import type_of, value_maker
+from eventlog.transfer.targets.lake.lake_types import frame_type, value_maker
 from eventlog.transfer.targets.tables.cells import ToCell
 from eventlog.xds.write import EventWriter
 from eventlog.xds.xds_settings import XdsSettings
@@ -204,7 +204,7 @@ class Changes:
     @cached_property
     def _makers(self) -> dict[str, ToCell]:
         assert self.table is not None
-        return {c.name: value_maker(c) for c in self.table.columns.values()}
+        return {c.name: value_maker(frame_type(c)) for c in self.table.columns.values()}
 
     def refused(self, reason: str, record: str | None, record_ids: Sequence[int] = ()) -> FrameRow:
         return (*[None] * (len(self.schema) - len(REFUSAL)), list(record_ids) or None, reason, record)
@@ -222,7 +222,7 @@ def _typed(table: Table) -> list[tuple[str, pa.DataType]]:
 
 
 def _field(column: Column) -> pa.Field:
-    kind = type_of(column)
+    kind = frame_type(column).arrow
     return pa.field(column.name, pa.list_(kind) if column.multivalued else kind)
 
 

@@ -24,6 +24,7 @@ from eventlog.core.errors import NotExpressible
 from eventlog.core.tables import Column
 from eventlog.core.typenames import bounds_of, kind_of, number_of
 from eventlog.core.values import Kind, Precision, read_moment
+from eventlog.formats.qlik.structure import spec_of
 from eventlog.formats.qlik.types import Spec
 from eventlog.sql.postgresql import POSTGRESQL
 from eventlog.transfer.targets.tables.cells import Cell, Cells, ToCell, ToColumn, to_cell, to_column
@@ -51,6 +52,7 @@ class LakeType(NamedTuple):
 
 
 UUID = pa.uuid()
+_UTC = pa.timestamp("us", "UTC")
 _TYPES = [
     LakeType(pa.bool_(), "boolean"),
     LakeType(pa.int8(), "tinyint"),
@@ -63,7 +65,7 @@ _TYPES = [
     LakeType(pa.binary(), "bytea"),
     LakeType(pa.date32(), "date", pa.int32()),
     LakeType(pa.time64("us"), "time", pa.int64()),
-    LakeType(pa.timestamp("us", "UTC"), "timestamp with time zone", pa.int64()),
+    LakeType(_UTC, "timestamp with time zone", pa.int64()),
     LakeType(pa.timestamp("us"), "timestamp", pa.int64()),
     LakeType(UUID, "uuid", pa.binary(16)),
 ]
@@ -82,7 +84,7 @@ _BY_SPEC: dict[str, pa.DataType] = {
 }
 # what a source's type is called, if its data type does not show it
 _BY_NAME = (
-    (_ZONED, "DATETIME", pa.timestamp("us", "UTC")),
+    (_ZONED, "DATETIME", _UTC),
     (re.compile(r"time(?:\(\d\))?(?: without time zone)?", re.IGNORECASE), "TIME", pa.time64("us")),
     (re.compile(r"uuid|uniqueidentifier", re.IGNORECASE), "STRING", UUID),
 )
@@ -102,6 +104,12 @@ def type_of(spec: Spec, declared: str = "") -> pa.DataType:
         return pa.decimal128(spec.precision, spec.scale) if fits else pa.string()
     named = (arrow for name, of, arrow in _BY_NAME if of == spec.name and name.fullmatch(declared))
     return next(named, _BY_SPEC[spec.name])
+
+
+def frame_type(column: Column) -> LakeType:
+    """Return the type of a column of the tables file in a frame, where a moment without a zone is UTC."""
+    arrow = type_of(spec_of(column))
+    return lake_type(_UTC if arrow == pa.timestamp("us") else arrow)
 
 
 def guessed_type(spec: Spec) -> pa.DataType:
@@ -210,6 +218,19 @@ def _uuid_octets(cell: Any) -> Cell:
 def _microseconds(cell: Any) -> Cell:
     moment = read_moment(Kind.TIMESTAMP, cell if ":" in cell else f"{cell} 00:00:00")
     return (moment.at - _EPOCH) // dt.timedelta(microseconds=1) + int(moment.fraction[1:7].ljust(6, "0"))
+
+
+def value_maker(of: LakeType) -> ToCell:
+    """Return a function that makes values of a type as Arrow takes them, in the rows of a frame."""
+    make_cell = cell_maker(of, column_of("", of), keyed=False, nullable=True)
+    if not pa.types.is_decimal(of.arrow):
+        return make_cell
+
+    def make(value: Value) -> Any:
+        cell: Any = make_cell(value)
+        return None if cell is None else decimal.Decimal(cell)
+
+    return make
 
 
 # --- many values

@@ -19,6 +19,7 @@ from pyspark.sql import functions as f
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.library import Description, tables_of
 from eventlog_spark.net_rows import DELETE, TRUNCATE, WRITE, NetForm, net_of, place
+from eventlog_spark.unfinished import UnfinishedTable
 
 _STREAM: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _COMMITS: Final = 100  # of Delta's history that are looked at; its own guard has them all
@@ -64,22 +65,32 @@ def merge(
     *,
     number: int,
     stream: str = "eventlog",
+    unfinished: str | None = None,
     missing_rows: str = "refuse",
     refused: Callable[[Any], object] | None = None,
     partitions: int | None = None,
 ) -> Merged:
     """Merge the changes of one table into a table of Delta Lake or Iceberg, in one commit.
 
-    `number` is that of the batch; they ascend, and a number that the table has is not merged again. `refused`
-    gets the refused changes as a DataFrame before the commit, if there are any. Without it they are an error.
+    `number` is that of the batch; they ascend, and a number that the table has is not merged again.
+    `unfinished` names another table, which is made if it is missing. It keeps the changes of a transaction
+    that the batch does not end, for the batch that does. `refused` gets the refused changes as a DataFrame
+    before the commit, if there are any. Without it they are an error.
     """
     if not _STREAM.fullmatch(stream):
         raise Misuse(f"stream: {stream!r} has other characters than letters, digits, _, . and -")
     form = NetForm(tables_of(tables), name, missing_rows)
     spark = changes.sparkSession
-    table = _format_of(spark, into)(spark, into)
-    if table.last_number(stream) >= number:
+    provider = _provider_of(spark, into)
+    table, left_over = _FORMATS[provider](spark, into), None
+    if unfinished is not None:
+        left_over = UnfinishedTable.prepare(spark, unfinished, provider, stream, into)
+    if (left_over is not None and left_over.is_done(number)) or table.last_number(stream) >= number:
+        if left_over is not None:
+            left_over.settle(number)
         return Merged(number, False, None)
+    if left_over is not None:
+        changes = left_over.whole_transactions(changes, number)
     current = spark.table(into)
     form.rows_of(current)  # demands its types
     placed = place(changes, form)
@@ -87,6 +98,8 @@ def merge(
     net = net_of(placed, form, current, partitions).localCheckpoint()
     _settle_refused(net.where("refused is not null").select("refused", "record"), number, refused)
     is_new = table.commit(MergeCommit(stream, number, position), merge_statement(into, form, net))
+    if left_over is not None:
+        left_over.settle(number)
     return Merged(number, is_new, position)
 
 
@@ -177,12 +190,13 @@ class LakeFormat(Protocol):
         """Commit, and return whether the table lacked it."""
 
 
-def _format_of(spark: Any, into: str) -> type[LakeFormat]:
+def _provider_of(spark: Any, into: str) -> str:
+    """Return the format of a table; raise Misuse for one that is no format of lakes."""
     described = spark.sql(f"describe table extended {into}").where("lower(col_name) = 'provider'").first()
-    provider = "view" if described is None else described.data_type.lower()
+    provider = "view" if described is None else str(described.data_type).lower()
     if provider not in _FORMATS:
         raise Misuse(f"{into} is a table of {provider}; merge writes those of Delta Lake and Iceberg")
-    return _FORMATS[provider]
+    return provider
 
 
 class DeltaLake:

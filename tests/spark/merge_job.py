@@ -43,9 +43,9 @@ def session(folder: Path, jars: Path) -> Any:
     return start("local[1]", CONF | places)
 
 
-def table_of(name: str, folder: Path) -> str:
-    """Return the name of the table in SQL."""
-    return "ice.db.t" if name == "iceberg" else f"delta.`{folder}/delta`"
+def table_of(name: str, folder: Path, table: str = "t") -> str:
+    """Return the name of a table in SQL."""
+    return f"ice.db.{table}" if name == "iceberg" else f"delta.`{folder}/delta/{table}`"
 
 
 def die() -> None:
@@ -101,6 +101,7 @@ def main(name: str, folder: Path, jars: Path, stop: str = "") -> None:
     if stop == "settings":
         try_settings(spark, name, into)
         return
+    unfinished = table_of(name, folder, "unfinished")
     stop_batch, _, delay = stop.partition(":")
 
     def batch(frame: Any, number: int) -> None:
@@ -110,7 +111,7 @@ def main(name: str, folder: Path, jars: Path, stop: str = "") -> None:
         none = [f.lit(None).cast("string").alias(name) for name in ("refused", "record")]
         changes = frame.select(order, f.col("value").alias("change"), *none)
         for _ in range(2):  # the second time its number is there
-            merged = merge(changes, into, TABLES, "t", number=number, stream="law")
+            merged = merge(changes, into, TABLES, "t", number=number, stream="law", unfinished=unfinished)
             names = ", ".join(f"cast({column} as string)" for column in COLUMNS)
             rows = sorted(map(list, frame.sparkSession.sql(f"select {names} from {into}").collect()))
             facts = {"number": number, "is_new": merged.is_new, "position": merged.position, "rows": rows}

@@ -26,18 +26,20 @@ BATCHES = 5
 
 
 def arrive(folder: Path) -> list[State]:
-    """Write the changes of each batch as a file; return both tables after each."""
+    """Write batches as files, which may end within a transaction; return both tables after the last
+    transaction that ended in each, as a change of another one shows.
+    """
     transactions = list(History(3, 30).transactions(300, 2))
-    size = -(-len(transactions) // BATCHES)
+    changes = [(n, change) for n, of in enumerate(transactions) for change in of.changes]
+    size = -(-len(changes) // BATCHES)
     states = []
     (folder / "arriving").mkdir()
     for number in range(BATCHES):
-        batch = transactions[number * size : (number + 1) * size]
-        lines = [dumps(change) for transaction in batch for change in transaction.changes]
+        batch = changes[number * size : (number + 1) * size]
         path = folder / "arriving" / f"{number}.txt"
-        path.write_text("".join(f"{line}\n" for line in lines))
+        path.write_text("".join(f"{dumps(change)}\n" for _, change in batch))
         os.utime(path, (1_700_000_000 + number,) * 2)  # by which Spark orders them
-        states.append(batch[-1].state)
+        states.append(transactions[batch[-1][0] - 1].state)
     return states
 
 

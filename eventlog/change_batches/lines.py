@@ -6,14 +6,14 @@ learned once from the plain writer, and filled in for all changes together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.change_batches.batch import OPS, ChangeBatch, Sides, SideState
+from eventlog.change_batches.batch import OPS, BatchTable, ChangeBatch, Sides, SideState
 from eventlog.change_batches.values import Texts
 from eventlog.core.change import ABSENT, Field, Op
 from eventlog.core.change import Side as ModelSide
@@ -54,6 +54,9 @@ class LineForm(Protocol):
 
     def frame(self, batch: ChangeBatch, body: Pieces) -> Texts:
         """Return the whole lines around these bodies, and which of them are odd."""
+
+
+MakeForm = Callable[[BatchTable], LineForm | None]  # None: each change is written by itself
 
 
 class _Places(NamedTuple):

@@ -435,7 +435,7 @@ class StreamFiles:
                     changes_of_files if job.source_format == "qlik-table" else changes_of_message_files
                 )
                 make_form = None if job.expand_truncate else partial(form_of, job.target)
-                output = RangeOutput(convert.rows, LINES, make_form, self.reports)
+                output = RangeOutput(convert.rows, LINES, make_form, pa.string(), self.reports)
                 return changes_of(self.spark, pieces, job, reading, output, tasks)
         task = NoteRefused(ReadStreams(convert), self.reports)
         return RowFeed(contents(self.spark, streams), task).rows(LINES)

@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Tables
@@ -27,14 +26,13 @@ from eventlog.formats.qlik.sequenced_rows import RowSequencer
 from eventlog.transfer.change_files import sorted_batches
 from eventlog.transfer.change_files.sorted_batches import AS_ITEMS, SortedRows
 from eventlog.transfer.job import Job
-from eventlog_spark.batches import answer, answers_of, bounded, joined
+from eventlog_spark.batches import answer, answers_of, joined
 from eventlog_spark.inputs import FilePiece, InputFile, Opened
 from eventlog_spark.messages import check_single_values
 from eventlog_spark.packing import UNPACKED, Exchange, Parcels, Task, unpacked
 from eventlog_spark.pieces import answers_about, read_slabs, tasks_of, until_fault
 from eventlog_spark.ranges import ITEM, RangeJoin, RangeOutput, in_ranges
 from eventlog_spark.reports import marked
-from eventlog_spark.result_rows import filter_into
 
 
 def changes_of_tables(
@@ -107,16 +105,8 @@ class RowJoin(RangeJoin):
             yield from join(chain([first], groups))
 
     def _by_column(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        refused: list[Refused] = []
-
-        def write(changes: Iterable[Change | Refused]) -> Iterator[pa.RecordBatch]:
-            rows = self.output.rows(filter_into(refused)(changes), refused)
-            return bounded(rows, self.output.schema)
-
         assert self.output.make_form is not None
-        lines = sorted_batches.RangeLines(self.output.schema, write)
-        result = self.records.lines(batches, self.output.make_form, lines, refused)
-        return joined(sorted_batches.cut(result))
+        return self.by_column(partial(self.records.lines, batches, self.output.make_form))
 
 
 # --- files

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from eventlog.change_batches.change_rows import ChangeRows
+from eventlog.change_batches.change_rows import ROW, ChangeRows
 from eventlog.core import settings, tablekey
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.formats import Row, Shape, Source
@@ -170,9 +170,8 @@ def _in_many_tasks(
     records: Any, source: str, tables: Tables, reading: Any, form: Changes, partitions: int, name: str
 ) -> Any:
     """Return the changes of a sequence, read in parallel."""
-    output = RangeOutput(
-        partial(rows_of_changes, form), form.schema, ChangeRows if form.table is None else None
-    )
+    make_form = ChangeRows if form.table is None else None
+    output = RangeOutput(partial(rows_of_changes, form), form.schema, make_form, ROW)
     if source == "qlik-table":
         named = records if isinstance(records, Mapping) else {name: records}
         return changes_of_tables(named, tables, reading, output, partitions)

@@ -8,22 +8,27 @@ of that. Metadata messages are looked for first.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import reduce
-from itertools import chain, groupby
+from functools import partial, reduce
+from itertools import chain, count, groupby, pairwise
 from operator import itemgetter, or_
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, cast
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
+from eventlog.files import jsonlines
 from eventlog.files.csv import LineSource
 from eventlog.files.inputs import stem_of
 from eventlog.files.limits import Limits
@@ -39,23 +44,40 @@ from eventlog.formats.qlik.sequenced_messages import (
     sequence_of,
     with_place,
 )
+from eventlog.transfer.change_files.messages import (
+    LONGEST,
+    LineMaker,
+    MessageFile,
+    MessageLines,
+    are_odd,
+    lines_in_groups,
+)
+from eventlog.transfer.change_files.sorted_batches import (
+    AT_ONCE,
+    RangeLines,
+    changes_at,
+    cut,
+    filled,
+    group_starts,
+    whole_groups,
+)
 from eventlog.transfer.job import Job
-from eventlog.transfer.log_files.by_column.pieces import WrongCut
-from eventlog_spark.batches import answer, answers_of, bounded, pack, unpack
+from eventlog.transfer.log_files.by_column.pieces import ReadText, WrongCut
+from eventlog_spark.batches import answer, answers_of, bounded, joined, pack, unpack
 from eventlog_spark.inputs import FilePiece, Open, Opened
-from eventlog_spark.pieces import read_objects, tasks_of
+from eventlog_spark.pieces import read_lines, read_objects, tasks_of
 from eventlog_spark.ranges import FACTS, ITEM, ORDER, REFUSED, RangeJoin, RangeOutput, in_ranges
 from eventlog_spark.reports import marked
 from eventlog_spark.result_rows import FrameRow
 
-MessageTable = tuple[str | None, str]  # the schema, the table
 MessagePlace = tuple[str, int, int]  # topic, partition, offset; of a file its number and the line
 _BLOCK: Final = 1000  # offsets
 _PLACE: Final = ("topic", "partition", "offset")
 _ESCAPES: Final = (b"\\u004", b"\\u005", b"\\u006", b"\\u007")  # letters that may be of a name
 # one is in all metadata messages
 _IN_JSON: Final = (b'"MD"', b'"tableStructure"', b"044d44", b"044D44", b"\0", *_ESCAPES)
-_READ: Final = pa.schema(
+_FEW: Final = 16  # messages of a layout in a block, which go one by one
+_PLACES: Final = pa.schema(
     [
         ("kind", pa.int8()),
         ("topic", pa.string()),
@@ -64,7 +86,7 @@ _READ: Final = pa.schema(
         ("seq", pa.string()),  # of a row of a full load and of a block: the greatest before it in the block
         ("without_sequence", pa.bool_()),
         ("table", pa.string()),
-        ("item", pa.binary()),
+        ("item", pa.binary()),  # null of a message with a line
     ]
 )
 
@@ -78,23 +100,91 @@ def changes_of_messages(
     kafka = messages_of(frame)
     placed = kafka.withColumn("offset", f.coalesce("offset", f.monotonically_increasing_id() + 1))
     likely = placed.where(_may_be_metadata(settings.encoding)).repartition(1).sortWithinPartitions(*_PLACE)
-    reading = ReadMessages(tables, settings, name)
+    reading = ReadMessages(tables, settings, name, output=by_column(output, tables, settings))
     reading = replace(reading, placed=tuple(chain.from_iterable(answers_of(likely, reading.metadata))))
     block = f.floor(f.col("offset") / _BLOCK)
     placed = placed.repartition(partitions, "topic", "partition", block).sortWithinPartitions(*_PLACE)
-    blocks = placed.mapInArrow(reading.blocks, from_arrow_schema(_READ))
-    return _joined(_after_greatest(blocks, partitions), reading, output, partitions)
+    blocks = placed.mapInArrow(reading.blocks, from_arrow_schema(reading.schema))
+    return _joined(_after_greatest(blocks, partitions), reading, partitions)
 
 
-def _joined(items: Any, reading: ReadMessages, output: RangeOutput, partitions: int) -> Any:
+def by_column(output: RangeOutput, tables: Tables, settings: MessageSettings) -> RangeOutput:
+    """Return the output, by column if no setting asks for single changes."""
+    asks_for_changes = settings.until or settings.whole_transactions or tables.shut
+    return output._replace(make_form=None) if asks_for_changes else output
+
+
+def _joined(items: Any, reading: ReadMessages, partitions: int) -> Any:
     """Return the changes of messages that have their places, joined in so many tasks."""
-    tables, settings = reading.tables, reading.settings
     table = f.when(~f.col("without_sequence"), f.col("table"))
     columns = {"table": table, "source": f.struct("topic", "partition"), "splittable": f.lit(True)}
-    ordered = in_ranges(items.withColumns(columns), partitions, "kind", "item")
-    sequencer = MessageSequencer(tables, settings)
-    join = RangeJoin(sequencer, _sorted_messages, tables, output, settings.whole_transactions)
-    return join.rows(ordered)
+    contents = reading.schema.names[_PLACES.names.index("item") :]
+    ordered = in_ranges(items.withColumns(columns), partitions, "kind", *contents)
+    return MessageJoin.of(reading).rows(ordered)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageJoin(RangeJoin):
+    """A task that joins the messages in a range: lines together, and others one by one."""
+
+    reading: ReadMessages
+
+    @classmethod
+    def of(cls, reading: ReadMessages) -> MessageJoin:
+        """Return a task for messages that are read so."""
+        tables, settings, output = reading.tables, reading.settings, reading.output
+        sequencer, is_whole = MessageSequencer(tables, settings), settings.whole_transactions
+        return cls(sequencer, _sorted_messages, tables, output, is_whole, reading=reading)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if self.output.make_form is None:
+            return super().__call__(batches)
+        return self.by_column(partial(self._lines, whole_groups(joined(batches, AT_ONCE))))
+
+    def _lines(
+        self, batches: Iterable[pa.RecordBatch], writer: RangeLines, refused: list[Refused]
+    ) -> Iterator[pa.RecordBatch]:
+        second_reader, sequencer = _ReadAgain(self.reading), self.sequencer
+        assert isinstance(sequencer, MessageSequencer)
+        for batch in batches:
+            is_refused = pc.equal(batch.column("kind"), REFUSED)
+            refused += map(unpack, batch.column("item").filter(is_refused).to_pylist())
+            rows = batch.filter(pc.invert(is_refused))
+            if rows.num_rows:
+                texts = rows.column("line").cast(self.output.line)
+                message_at = partial(second_reader.message, rows)
+                yield from lines_in_groups(texts, group_starts(rows), message_at, sequencer, writer)
+            if refused:
+                yield from writer.write(())
+
+
+class _ReadAgain:
+    """Reads messages again whose lines cannot be written, because they share a change_seq with another."""
+
+    def __init__(self, reading: ReadMessages) -> None:
+        self._reading = reading
+        self._readers: dict[int, MessageReader] = {}  # by the count of metadata before
+
+    def message(self, rows: pa.RecordBatch, at: int) -> SequencedMessage:
+        """Return a message, by its place among sorted rows."""
+        *order, number, item, record = (rows.column(name)[at].as_py() for name in (*ORDER, "item", "record"))
+        topic, partition = order.pop().values()
+        position = _place(topic, partition, number)
+        place = SequencePlace._make([*order, position[:2], number])
+        if item is not None:
+            return SequencedMessage(place, *unpack(item))
+        source = self._reading.source_at(topic, partition)
+        message = Object(number, jsonlines.decoded(record), record)
+        change = self._reader(position).read_record(source, message)
+        assert isinstance(change, Change)
+        return with_place(place, change, source, message)
+
+    def _reader(self, place: MessagePlace) -> MessageReader:
+        before = bisect_left(self._reading.placed, place, key=itemgetter(0))
+        if before not in self._readers:
+            self._readers[before] = self._reading.reader(place)
+            self._reading.set_newest(self._readers[before], place)
+        return self._readers[before]
 
 
 def _may_be_metadata(encoding: str) -> Any:
@@ -129,7 +219,21 @@ class ReadMessages:
     tables: Tables
     settings: MessageSettings
     name: str
+    output: RangeOutput
     placed: tuple[PlacedMetadata, ...] = ()  # all metadata messages, in their order
+    files: tuple[str, ...] = ()  # whose numbers are the partitions, if there are some
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of messages with their places."""
+        lines = [] if self.output.make_form is None else [("line", self.output.line), ("record", pa.binary())]
+        return pa.schema([*_PLACES, *lines])
+
+    def source_at(self, topic: str | None, partition: int | None) -> Source[Object]:
+        """Return a partition of a topic, or a file, as a source without its messages."""
+        if self.files and partition is not None:
+            return _source_of(self.files[partition], ())
+        return source_of(self.name, self.settings.encoding, (topic, partition), ())
 
     def metadata(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Return the metadata among messages, in the order of their sources."""
@@ -147,63 +251,153 @@ class ReadMessages:
 
     def blocks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Return the changes in messages, and facts about each block of them."""
-        return bounded(self._items(batches), _READ)
+        return _together(self._items(batches), self.schema)
 
-    def _items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[FrameRow]:
-        reader = self.reader(metadata for _, metadata in self.placed)  # of two with one id the later
-        for (topic, partition, block), group in groupby(message_rows(batches), key=_block):
-            source = source_of(self.name, self.settings.encoding, (topic, partition), group)
-            places = SourcePlaces(0, "", self.settings.until)
-            yield from self.block(reader, source, places, _place(topic, partition, block * _BLOCK))
-            last = (block + 1) * _BLOCK - 1
+    def _items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[FrameRow | pa.RecordBatch]:
+        reader = self.reader(("", 0, 0))
+        maker = self.maker(reader)
+        for block in _blocks(batches):
+            topic, partition, first = (block.column(name)[0].as_py() for name in _PLACE)
+            last = block.column("offset")[-1].as_py()
+            source, places = self.source_at(topic, partition), SourcePlaces(0, "", self.settings.until)
+            self.set_newest(reader, _place(topic, partition, first))
+            placing = _Placing(self, reader, source, (topic, partition), places)
+            yield from placing.items(block, maker)
             yield FACTS, topic, partition, last, places.mark().greatest, True, None, b""
 
-    def reader(self, published: Iterable[Metadata]) -> MessageReader:
-        """Return a reader that knows these metadata besides those of the settings."""
-        return MessageReader(
-            self.tables, replace(self.settings, published=(*self.settings.published, *published))
-        )
+    def reader(self, first: MessagePlace) -> MessageReader:
+        """Return a reader that has all metadata.
 
-    def block(
-        self, reader: MessageReader, source: Source[Object], places: SourcePlaces, first: MessagePlace
-    ) -> Iterator[FrameRow]:
-        """Yield the changes of a block whose first message has this place."""
-        topic, partition, _ = first
+        An id names the last one; in files the last before a place, if there is one.
+        """
+        placed = sorted(self.placed, key=lambda each: bool(self.files) and each.place < first)
+        published = (*self.settings.published, *(each.metadata for each in placed))
+        return MessageReader(self.tables, replace(self.settings, published=published))
+
+    def set_newest(self, reader: MessageReader, first: MessagePlace) -> None:
+        """Give a reader all metadata before this place, as `convert` has read them."""
         before = (metadata for at, metadata in self.placed if at < first)
-        reader.set_newest((*self.settings.published, *before))  # as `convert` has read them
-        for number, record in enumerate(_changes(reader, source, places)):
-            if isinstance(record, Refused):
-                yield REFUSED, topic, partition, number, "", False, None, pack(record)
-                continue
-            table, message = record
-            if message is not None:
-                place = message.place.seq, message.place.without_sequence, repr(table)
-                yield ITEM, topic, partition, message.number, *place, pack(tuple(message[1:]))
+        reader.set_newest((*self.settings.published, *before))
+
+    def maker(self, reader: MessageReader) -> LineMaker | None:
+        """Return a maker of lines; None if all messages go one by one."""
+        if self.output.make_form is None or self.settings.encoding == "avro":
+            return None
+        return LineMaker(reader, self.output.make_form, _FEW, waits=False)
+
+
+def _blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield messages in parts of one block each."""
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        rows = batch.rename_columns(list(_COLUMN_TYPES))
+        columns = [rows.column(name) for name in _PLACE]
+        columns[-1] = pc.divide(columns[-1], _BLOCK)
+        edges = [*np.flatnonzero(changes_at(columns)).tolist(), len(rows)]
+        yield from (rows.slice(begin, end - begin) for begin, end in pairwise(edges))
+
+
+class _Placing:
+    """A reader of the messages of one source, which gives each its place."""
+
+    def __init__(
+        self,
+        reading: ReadMessages,
+        reader: MessageReader,
+        source: Source[Object],
+        at: tuple[str | None, int | None],
+        places: SourcePlaces,
+    ) -> None:
+        self._schema = reading.schema
+        self._encoding = reading.settings.encoding
+        self._reader = reader
+        self._source = source
+        self._at = at
+        self._places = places
+        self._refused = count()
+        self.has_loads = False  # rows without a change_seq so far
+
+    def items(self, block: pa.RecordBatch, maker: LineMaker | None) -> Iterator[FrameRow | pa.RecordBatch]:
+        """Yield messages of a topic."""
+        if maker is None:
+            yield from self.rows(self._messages(block))
+            return
+        while block.num_rows:
+            version, end = self._reader.version, 0
+            values = block.column("value").cast(pa.binary()).fill_null(b"")
+            lines = maker.make(self._source, values, 0, LONGEST)
+            for begin, end, regular in maker.runs(lines, are_odd(lines)):
+                run = block.slice(begin, end - begin)
+                if regular is not None:
+                    yield self.lines(regular, run.column("offset"))
+                    continue
+                yield from self.rows(self._messages(run))
+                if self._reader.version != version:
+                    break
+            block = block.slice(end)
+
+    def _messages(self, block: pa.RecordBatch) -> Iterator[Object | Refused]:
+        for row in block.to_pylist():
+            yield message_at(self._source.name, self._encoding, row["offset"], row["value"], row["key"])
+
+    def rows(self, records: Iterable[Object | Refused]) -> Iterator[FrameRow]:
+        """Yield the changes of records, and what is refused."""
+        for record in records:
+            change = record if isinstance(record, Refused) else self._reader.read_record(self._source, record)
+            if isinstance(record, Refused) or isinstance(change, Refused):
+                yield REFUSED, *self._at, next(self._refused), "", False, None, pack(change)
+            elif change is not None and (place := self._places.place(sequence_of(change), 0)) is not None:
+                message = with_place(place, change, self._source, record)
+                self.has_loads |= place.without_sequence
+                facts = place.seq, place.without_sequence, repr((change.schema, change.table))
+                yield ITEM, *self._at, message.number, *facts, pack(tuple(message[1:]))
+
+    def lines(self, lines: MessageLines, numbers: pa.Array) -> pa.RecordBatch:
+        """Return messages with their lines."""
+        length, (topic, partition) = len(lines.texts), self._at
+        seqs, greatest = _after(lines.positions, self._places.greatest)
+        self._places.pass_over(length, greatest)
+        self.has_loads |= lines.positions.null_count > 0
+        cells = {
+            "kind": pa.array(np.full(length, ITEM, np.int8)),
+            "topic": pa.array([topic] * length, pa.string()),
+            "partition": pa.array([partition] * length, pa.int32()),
+            "number": numbers,
+            "seq": seqs,
+            "without_sequence": lines.positions.is_null(),
+            "table": pa.array([repr(table) for table in lines.tables]).take(pa.array(lines.layouts)),
+            "line": lines.texts,
+            "record": lines.records,
+        }
+        return filled(cells, length, self._schema)
+
+
+def _after(positions: pa.Array, greatest: str) -> tuple[pa.Array, str]:
+    """Return positions, in place of a null the greatest before, and the greatest of all."""
+    if not positions.null_count:
+        return positions, max(greatest, pc.max(positions).as_py() or "")
+    seqs = []
+    for position in positions.to_pylist():
+        greatest = max(greatest, position or "")
+        seqs.append(position or greatest)
+    return pa.array(seqs, pa.string()), greatest
+
+
+def _together(items: Iterable[FrameRow | pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Return rows and batches in their order as batches of this schema."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for is_row, group in groupby(items, lambda item: isinstance(item, tuple)):
+            for batch in bounded(cast(Iterator[FrameRow], group), _PLACES) if is_row else group:
+                assert isinstance(batch, pa.RecordBatch)
+                yield filled(dict(zip(batch.schema.names, batch.columns, strict=True)), len(batch), schema)
+
+    return joined(cut(batches()))
 
 
 def _place(topic: str | None, partition: int | None, offset: int) -> MessagePlace:
     return topic or "", partition or 0, offset
-
-
-def _block(row: dict[str, Any]) -> tuple[Any, ...]:
-    return row["topic"], row["partition"], row["offset"] // _BLOCK
-
-
-def _changes(
-    reader: MessageReader, source: Source[Object], places: SourcePlaces
-) -> Iterator[tuple[MessageTable, SequencedMessage | None] | Refused]:
-    """Yield the changes of a source, each after its table; None is one beyond `until`."""
-    for record in source.records:
-        if isinstance(record, Refused):
-            yield record
-            continue
-        change = reader.read_record(source, record)
-        if isinstance(change, Refused):
-            yield change
-        elif change is not None:
-            place = places.place(sequence_of(change), 0)
-            message = None if place is None else with_place(place, change, source, record)
-            yield (change.schema, change.table), message
 
 
 def _sorted_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[SequencedMessage | Refused]:
@@ -229,13 +423,15 @@ def changes_of_message_files(
     """Return what the changes in pieces of files of messages become, joined in so many tasks."""
     numbers = {file: number for number, file in enumerate(dict.fromkeys(piece.file for piece in parts))}
     parts = [piece._replace(fact=_Look(numbers[piece.file])) for piece in parts]
-    reading = ReadFiles(ReadMessages(job.tables, settings, ""), job.source.limits)
+    names = tuple(file.name for file in numbers)
+    output = by_column(output, job.tables, settings)
+    reading = ReadFiles(ReadMessages(job.tables, settings, "", output, files=names), job.source.limits)
     looks: list[_Look] = answers_of(*marked(tasks_of(spark, parts, reading.look), output.reports))
     placed = chain.from_iterable(look.placed for look in looks)
     reading = replace(reading, messages=replace(reading.messages, placed=tuple(placed)))
     parts = [piece._replace(fact=look) for piece, look in zip(parts, _in_files(looks), strict=True)]
-    items = marked(tasks_of(spark, parts, reading.changes), output.reports).rows(_READ)
-    return _joined(items, reading.messages, output, partitions)
+    items = marked(tasks_of(spark, parts, reading.changes), output.reports).rows(reading.messages.schema)
+    return _joined(items, reading.messages, partitions)
 
 
 def _in_files(looks: Sequence[_Look]) -> list[_Look]:
@@ -271,14 +467,16 @@ class _Look(NamedTuple):
 class _LikelyMetadata:
     """The lines that may be metadata messages; each other one is empty."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, limits: Limits) -> None:
+        self._name = name
+        self._limits = limits
         self.greatest = b""  # changeSequence
         self.has_loads = False
 
-    def of(self, lines: LineSource) -> Self:
-        """Return these lines without those that are no metadata messages."""
+    def objects(self, lines: LineSource, first: int) -> Iterator[Object | Refused]:
+        """Yield what may be metadata messages in these lines, which so many precede."""
         self._lines = lines
-        return self
+        return jsonlines.read(self, self._name, self._limits, first_line=first)
 
     def readline(self, limit: int, /) -> bytes:
         """Return the next line, up to so many bytes."""
@@ -301,9 +499,9 @@ class ReadFiles:
         """Return what a look at the lines of a piece shows."""
         for piece, opener in opened:
             placed, metadata_lines = [], set()
-            reader, lines = self.messages.reader(()), _LikelyMetadata()
-            source = _source_of(piece, read_objects(piece, self.limits, opener, lines.of))
-            for record in source.records:
+            reader = self.messages.reader(("", 0, 0))
+            lines, source = _LikelyMetadata(piece.file.name, self.limits), _source_of(piece.file.name, ())
+            for record in read_objects(piece, self.limits, opener, lines.objects):
                 if isinstance(record, Object) and reader.is_metadata(record.value):
                     metadata_lines.add(record.where)
                     if reader.read_record(source, record) is None:
@@ -315,30 +513,34 @@ class ReadFiles:
     def changes(self, number: int, opened: Opened) -> Iterator[pa.RecordBatch]:
         """Return the changes in a piece, with their places."""
         for piece, opener in opened:
-            yield from bounded(self._changes(piece, opener, piece.fact), _READ)
+            yield from _together(self._items(piece, opener, piece.fact), self.messages.schema)
 
-    def _changes(self, piece: FilePiece, opener: Open, look: _Look) -> Iterator[FrameRow]:
+    def _items(self, piece: FilePiece, opener: Open, look: _Look) -> Iterator[FrameRow | pa.RecordBatch]:
         part = piece.part.piece
         first = _place(None, look.number, 1 if part is None else part.line + 1)
-        placed = self.messages.placed  # what an id names is the last one before, else the last one
-        in_order = sorted(placed, key=lambda metadata: metadata.place < first)
-        reader = self.messages.reader(metadata for _, metadata in in_order)
+        reader = self.messages.reader(first)
+        self.messages.set_newest(reader, first)
         places = SourcePlaces(0, "", self.messages.settings.until)
         places.place(look.before, 0)
-        source = _source_of(piece, self._checked(reader, piece, opener, look))
-        for row in self.messages.block(reader, source, places, first):
-            if row[0] == ITEM and row[5] and part is not None and not look.has_loads:
+        source = _source_of(piece.file.name, ())
+        placing = _Placing(self.messages, reader, source, (None, look.number), places)
+        for record in self._checked(reader, piece, opener, look):
+            if isinstance(record, MessageLines):
+                numbers = record.number + 1 + np.arange(len(record.texts))
+                yield placing.lines(record, pa.array(numbers))
+            else:
+                yield from placing.rows([record])
+            if placing.has_loads and part is not None and not look.has_loads:
                 raise WrongCut(piece.file.name)
-            yield row
         if look.is_followed and places.mark().greatest != max(look.before, look.greatest):
             raise WrongCut(piece.file.name)
 
     def _checked(
         self, reader: MessageReader, piece: FilePiece, opener: Open, look: _Look
-    ) -> Iterator[Object | Refused]:
+    ) -> Iterator[Object | Refused | MessageLines]:
         """Yield the messages of a piece; raise WrongCut for what its lines do not show."""
         last = 0
-        for record in read_objects(piece, self.limits, opener):
+        for record in read_objects(piece, self.limits, opener, self._read_by(reader, piece)):
             if isinstance(record, Object):
                 is_hidden = record.where not in look.metadata_lines and reader.is_metadata(record.value)
                 if is_hidden or record.where == last:
@@ -346,9 +548,16 @@ class ReadFiles:
                 last = record.where
             yield record
 
+    def _read_by(self, reader: MessageReader, piece: FilePiece) -> ReadText[Object | Refused | MessageLines]:
+        """Return how the text of a piece is read: by column if that can be."""
+        maker = self.messages.maker(reader)
+        if maker is None:
+            return read_lines(piece, self.limits)
+        return partial(MessageFile(piece.file.name, self.limits, maker, AT_ONCE).items_in, are_odd)
 
-def _source_of(piece: FilePiece, records: Iterator[Object | Refused]) -> Source[Object]:
-    return Source(piece.file.name, stem_of(piece.file.name), (), records)
+
+def _source_of(name: str, records: Iterable[Object | Refused]) -> Source[Object]:
+    return Source(name, stem_of(name), (), records)
 
 
 # --- columns of DataFrames that users bring

@@ -15,13 +15,12 @@ from eventlog.core.errors import BadFile, EventlogError, Refused
 from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Table
 from eventlog.files import jsonlines, parquet
-from eventlog.files.csv import LineSource
 from eventlog.files.file_names import is_remote
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
 from eventlog.files.remote_files import RemoteFault
 from eventlog.transfer.log_files.by_column import pieces
-from eventlog.transfer.log_files.by_column.pieces import FilePart, WrongCut
+from eventlog.transfer.log_files.by_column.pieces import FilePart, ReadText, WrongCut
 from eventlog.transfer.log_files.by_column.record_ends import rough_parts
 from eventlog.transfer.log_files.by_column.row_batches import Slabs
 from eventlog_spark.batches import answer, answers_of, bounded, gather
@@ -182,12 +181,17 @@ def read_objects(
     piece: FilePiece,
     limits: Limits,
     opener: Open,
-    through: Callable[[LineSource], LineSource] = lambda lines: lines,
-) -> Iterator[Object | Refused]:
-    """Yield the objects of a piece; lines come `through` a filter."""
+    read: ReadText[T],
+) -> Iterator[T | Object | Refused]:
+    """Yield the objects of a piece; `read` reads text."""
     name, container = piece.file.name, piece.file.container
     with open_input(name, opened=opener) as content:
-        yield from until_fault(piece, piece.part.objects(content, name, container, limits, through))
+        yield from until_fault(piece, piece.part.objects(content, name, container, limits, read))
+
+
+def read_lines(piece: FilePiece, limits: Limits) -> ReadText[Object | Refused]:
+    """Return what reads the lines of a piece one by one."""
+    return lambda lines, first: jsonlines.read(lines, piece.file.name, limits, first_line=first)
 
 
 def objects_before(piece: FilePiece, limits: Limits, opener: Open) -> list[Object]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from eventlog.change_batches.lines import MakeForm
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
@@ -18,9 +19,9 @@ from eventlog.formats.qlik import sequence
 from eventlog.formats.qlik.sequenced import Sequencer
 from eventlog.formats.qlik.whole_transactions import assemble
 from eventlog.transactions.stream_settings import StreamSettings
-from eventlog.transfer.change_files.by_sequence import MakeForm
+from eventlog.transfer.change_files.sorted_batches import RangeLines, cut
 from eventlog.transfer.report import publish
-from eventlog_spark.batches import bounded
+from eventlog_spark.batches import bounded, joined
 from eventlog_spark.reports import NoteRefused, Reports
 from eventlog_spark.result_rows import FrameRow, Good, filter_into
 
@@ -54,7 +55,8 @@ class RangeOutput(NamedTuple):
 
     rows: Callable[[Iterator[Change], list[Refused]], Iterable[FrameRow]]
     schema: pa.Schema
-    make_form: MakeForm | None  # of rows by column, whose texts are structs; None if all go one by one
+    make_form: MakeForm | None  # of lines by column; None if all changes go one by one
+    line: pa.DataType  # of these lines
     reports: Reports | None = None  # of the job, if a command runs it
 
 
@@ -77,6 +79,21 @@ class RangeJoin:
         refused: list[Refused] = []
         changes = self._changes(batches, filter_into(refused))
         return bounded(self.output.rows(changes, refused), self.output.schema)
+
+    def by_column(
+        self, lines_of: Callable[[RangeLines, list[Refused]], Iterator[pa.RecordBatch]]
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the rows of lines that were made by column.
+
+        `lines_of` takes a writer, which writes odd changes, too, and a list for what is refused.
+        """
+        refused: list[Refused] = []
+
+        def write(changes: Iterable[Change | Refused]) -> Iterator[pa.RecordBatch]:
+            rows = self.output.rows(filter_into(refused)(changes), refused)
+            return bounded(rows, self.output.schema)
+
+        return joined(cut(lines_of(RangeLines(self.output.schema, write), refused)))
 
     def _changes(self, batches: Iterable[pa.RecordBatch], good: Good) -> Iterator[Change]:
         """Yield the changes of a range, in their order."""

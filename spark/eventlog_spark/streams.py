@@ -23,7 +23,7 @@ from eventlog.transfer.ordered import changes_in_order
 from eventlog.transfer.report import expand_truncates, publish
 from eventlog_spark.batches import bounded
 from eventlog_spark.inputs import FilePiece, Open, Opened
-from eventlog_spark.pieces import objects_before, read_objects
+from eventlog_spark.pieces import objects_before, read_lines, read_objects
 from eventlog_spark.result_rows import FrameRow, Good, filter_into, with_refusals
 
 Sources = Iterator[Source[Any] | Refused]
@@ -49,7 +49,9 @@ class Convert:
             if piece.part.piece is None:
                 yield from open_inputs([Input(name, container)], shape, limits=limits, opened=opener)
             else:
-                source = Source(name, stem_of(name), (), read_objects(piece, limits, opener))
+                source = Source(
+                    name, stem_of(name), (), read_objects(piece, limits, opener, read_lines(piece, limits))
+                )
                 is_cut = piece.part.piece.begin and self.job.source_format == "debezium"
                 yield source._replace(records=self._after_cut(source, piece, opener)) if is_cut else source
 

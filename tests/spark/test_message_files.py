@@ -24,7 +24,7 @@ from tests.formats.qlik import test_ordinals as ordinals
 from tests.kit.tiers import drawn
 from tests.spark import helpers
 from tests.spark.helpers import CLOCK, job, lines, refused_in
-from tests.spark.test_message_frames import eventlog_until
+from tests.spark.test_message_frames import eventlog_until, many_alike
 from tests.spark.test_parity import SLOW
 from tests.spark.test_sequence import Sent, check_command, converted, job_of, sent, write_messages
 
@@ -101,10 +101,10 @@ def test_tasks_give_loaded_rows_and_key_changes_the_event_ids_of_convert(
     """Read three files with rows of a full load, and a key change as two messages, in many tasks."""
     inputs = [tmp_path / str(number) / "usr.jsonl" for number in range(3)]
     for number, path in enumerate(inputs):
-        rows = [{"id": 10 * number + n, "name": "Jack"} for n in range(6)]
+        rows = [{"id": 100 * number + n, "name": "Jack"} for n in range(20)]
         sent = [ids.message("REFRESH", None, row, None) for row in rows]
         sent.append(ids.message("DELETE", number + 1, rows[0], "01"))
-        sent.append(ids.message("INSERT", number + 1, {"id": 100 + number, "name": "Jack"}, "03"))
+        sent.append(ids.message("INSERT", number + 1, {"id": 1000 + number, "name": "Jack"}, "03"))
         path.parent.mkdir()
         path.write_text("".join(sent))
     conversion = job_of(tmp_path, "qlik-message", inputs, target, batch_size=1, order=order)
@@ -114,7 +114,7 @@ def test_tasks_give_loaded_rows_and_key_changes_the_event_ids_of_convert(
     run(spark, Backlog(conversion, CLOCK, order, partitions=4), print)
     assert sorted(lines(tmp_path / "spark")) == sorted(expected)
     named = re.findall(r' event-id="(.*?)"|"event_part":(2)', "".join(expected))
-    assert len({*named}) == (24 if target == "xds" else 1)
+    assert len({*named}) == (66 if target == "xds" else 1)
 
 
 @pytest.mark.long
@@ -155,6 +155,12 @@ def test_framed_messages_are_read_file_by_file(spark: Any, tmp_path: Path) -> No
     for path, among in zip(inputs, (written[1:15], written[15:], written[:1]), strict=True):
         path.write_bytes(b"".join(len(value).to_bytes(4, "big") + value for value in among))
     inputs[1].write_bytes(inputs[1].read_bytes() + b"\xff\xff\xff\xffx")
+    check_command(spark, job_of(tmp_path, "qlik-message", inputs), 3)
+
+
+@pytest.mark.slow("a job of Spark")
+def test_files_of_messages_of_one_layout_are_those_of_convert(spark: Any, tmp_path: Path) -> None:
+    inputs = write_messages(tmp_path, many_alike())
     check_command(spark, job_of(tmp_path, "qlik-message", inputs), 3)
 
 

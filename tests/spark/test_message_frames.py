@@ -29,10 +29,10 @@ OFFSET_STEP = 400  # offsets between two messages: a block of 1000 has two or th
 _NUMBERS = itertools.count()
 
 
-def frame_of(spark: Any, inputs: Sequence[Path]) -> Any:
+def frame_of(spark: Any, inputs: Sequence[Path], step: int = OFFSET_STEP) -> Any:
     """Return the messages of files, a topic each, in no order."""
     rows = [
-        (path.stem, 0, OFFSET_STEP * at, None, bytearray(line))
+        (path.stem, 0, step * at, None, bytearray(line))
         for path in inputs
         for at, line in enumerate(path.read_bytes().splitlines())
     ]
@@ -126,6 +126,26 @@ def test_ordinals_are_those_of_the_metadata_that_convert_takes(spark: Any, tmp_p
     changes, refused = in_many(frame_of(spark, inputs), 3)
     assert changes == expected.records
     assert [text.endswith(reason) for text in refused] == [True]
+
+
+def many_alike() -> list[Sent]:
+    """Return so many messages of a layout that they go by column: some come twice, or contradict another."""
+    both, numbers = ("usr", "item"), range(3, 40)
+    kinds = ("INSERT", "UPDATE", "REFRESH", "DELETE")
+    messages = [Sent(0, "MD", table, 3, "a") for table in both]
+    messages += [Sent(n % 2, kinds[n % 4], table, n, f"a{n}") for n in numbers for table in both]
+    messages += [Sent(1, "UPDATE", "usr", 90 + n, "b") for n in numbers]
+    messages.insert(60, Sent(1, "{", "", 0, ""))
+    messages += [Sent(2, kinds[n % 4], "usr", n, f"a{n // 9 * 9}") for n in numbers]
+    return messages
+
+
+def test_messages_of_one_layout_are_those_of_convert(spark: Any, tmp_path: Path) -> None:
+    inputs = write_messages(tmp_path, many_alike())
+    expected = converted(job_of(tmp_path, "qlik-message", inputs))
+    changes, refused = in_many(frame_of(spark, inputs, step=1), 3)
+    assert changes == expected.records
+    assert sum(refused.values()) == sum(expected.refused.values()) > 10
 
 
 def test_transactions_are_whole(spark: Any, tmp_path: Path) -> None:

@@ -348,7 +348,7 @@ def by_column_of(folder: Path, *messages: Any, few: int = 1) -> int:
     """Return how many messages of a file go by column if those of their layout are not few."""
     job = job_of(folder, written(folder, lines(*messages)))
     maker = LineMaker(MessageReader(TABLES, MessageSettings()), NeutralLines, few, waits=False)
-    file = MessageFile(job.source.files[0], job.source.limits, maker, 100)
+    file = MessageFile(job.source.names[0], job.source.limits, maker, 100)
     count = 0
     for item in file.items(lambda block: block.layouts < 0, lambda size: None):
         if isinstance(item, MessageLines):

@@ -7,7 +7,7 @@ it, the plain reader reads the rest of the file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.change_batches import lines
-from eventlog.change_batches.batch import BatchTable
-from eventlog.change_batches.lines import LineForm
+from eventlog.change_batches.lines import MakeForm
 from eventlog.change_batches.table_rows import IMAGE, UPDATE, Groups, Headers, RowReader
 from eventlog.change_batches.values import Texts
 from eventlog.core.change import Change
@@ -49,9 +48,7 @@ class _Units(NamedTuple):
 class TableAsIs:
     """The rows of one file of a change table."""
 
-    def __init__(
-        self, part: TablePart, make_form: Callable[[BatchTable], LineForm], odd_lines: OddLines
-    ) -> None:
+    def __init__(self, part: TablePart, make_form: MakeForm, odd_lines: OddLines) -> None:
         self._part = part
         self._make_form = make_form
         self._odd_lines = odd_lines
@@ -109,7 +106,9 @@ class TableAsIs:
     def _units(self, chunk: RowChunk) -> _Units:
         if self._reader is None:
             self._reader = RowReader(self._part, chunk.rows.types, cells)
-            self._form = self._make_form(self._reader.table)
+            form = self._make_form(self._reader.table)
+            assert form is not None
+            self._form = form
         is_wrong = self._reader.headers(chunk.rows.columns).refused
         is_wrong[list(chunk.refused)] = True
         sound = np.flatnonzero(~is_wrong)

@@ -5,15 +5,14 @@ Their places are those of `formats/qlik/sequenced`, and so are the rules for the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from eventlog.change_batches import lines
-from eventlog.change_batches.batch import BatchTable
-from eventlog.change_batches.lines import LineForm
+from eventlog.change_batches.lines import LineForm, MakeForm
 from eventlog.change_batches.table_rows import Groups, RowReader
 from eventlog.change_batches.values import Texts
 from eventlog.core.change import Change
@@ -33,7 +32,6 @@ from eventlog.transfer.report import Report
 
 _BYTES: Final = 32 << 20  # of their cells; lines have at most twelve times as many, and Arrow holds 2 GiB
 
-MakeForm = Callable[[BatchTable], LineForm]
 T = TypeVar("T")
 
 
@@ -169,8 +167,9 @@ class SequencedFiles:
         for number, layout in enumerate(self._layouts):
             if layout.name == name:
                 return number
-        at_once = rows_at_once(part.source.columns, self._at_once)
-        self._layouts.append(_Layout(name, reader, self._make_form(reader.table), at_once))
+        at_once, form = rows_at_once(part.source.columns, self._at_once), self._make_form(reader.table)
+        assert form is not None
+        self._layouts.append(_Layout(name, reader, form, at_once))
         return len(self._layouts) - 1
 
     def _sort(self, slabs: Sequence[Slab]) -> _Sorted:

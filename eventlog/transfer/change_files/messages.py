@@ -5,17 +5,17 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.change_batches import lines
-from eventlog.change_batches.batch import BatchTable
-from eventlog.change_batches.lines import LineForm
+from eventlog.change_batches.lines import LineForm, MakeForm
 from eventlog.change_batches.masks import proven_order
 from eventlog.change_batches.message_rows import MessageLayout
 from eventlog.change_batches.values import Texts
@@ -23,7 +23,7 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Source
 from eventlog.files import jsonlines
-from eventlog.files.inputs import Advance, Input, open_input, stem_of
+from eventlog.files.inputs import Advance, open_input, stem_of
 from eventlog.files.limits import Limits
 from eventlog.fold.by_column.vectors import Flags, Ints, begins, flags, offsets
 from eventlog.formats.qlik.mask import MaskEvidence
@@ -36,7 +36,7 @@ from eventlog.formats.qlik.sequenced_messages import (
     with_place,
 )
 from eventlog.transfer.change_files.file_rows import FileRows, joined
-from eventlog.transfer.change_files.odd_lines import OddLines
+from eventlog.transfer.change_files.odd_lines import Interleaved, OddLines
 from eventlog.transfer.change_files.sorted_slabs import (
     KEY,
     Keys,
@@ -46,11 +46,11 @@ from eventlog.transfer.change_files.sorted_slabs import (
     keys_of,
     order_of,
 )
-from eventlog.transfer.log_files.by_column.row_batches import StartedFile
+from eventlog.transfer.log_files.by_column.row_batches import ByteSource, StartedFile
 from eventlog.transfer.report import Report
 
 _BLOCK: Final = 8 << 20  # bytes of lines that are read together
-_LONGEST: Final = 1 << 20  # bytes of a line by column
+LONGEST: Final = 1 << 20  # bytes of a line by column
 _MOST_WAITING: Final = 1 << 20  # bytes of messages that were read one by one
 _MOST_LAYOUTS: Final = 1_000
 _TRIES: Final = 8  # lines of a block that may show a layout
@@ -58,7 +58,8 @@ _METADATA = b'"tableStructure"'
 _LF = ord("\n")
 _SPACED = re.compile(rb'\{"[^"]*": ')  # with blanks between its parts
 
-MakeForm = Callable[[BatchTable], LineForm | None]
+T = TypeVar("T")
+TableName = tuple[str | None, str]  # the schema, the table
 
 
 class MessageLines(NamedTuple):
@@ -70,6 +71,7 @@ class MessageLines(NamedTuple):
     proven: Ints  # the byte orders that masks prove
     records: pa.Array  # the messages as they came
     number: int  # of the lines before
+    tables: Sequence[TableName]  # of the layouts
 
     @property
     def position(self) -> None:
@@ -82,7 +84,14 @@ class MessageLines(NamedTuple):
     def slice(self, begin: int, end: int) -> MessageLines:
         """Return a range of the messages."""
         texts, positions, layouts, proven, records = (column[begin:end] for column in self[:5])
-        return MessageLines(texts, positions, layouts, proven, records, self.number + begin)
+        number = self.number + begin
+        return MessageLines(texts, positions, layouts, proven, records, number, self.tables)
+
+
+def are_odd(block: MessageLines) -> Flags:
+    """Return the messages that have no line."""
+    odd: Flags = (block.layouts < 0) | flags(block.texts.is_null())
+    return odd
 
 
 class LineMaker:
@@ -104,24 +113,33 @@ class LineMaker:
         if self._state != (self.reader.version, source.name):
             self._state, self._current = (self.reader.version, source.name), len(self.layouts)
         layouts = self._find_layouts(source, records, longest)
-        count = len(records)
-        texts, positions = [pa.nulls(1, pa.string())], [pa.nulls(1, pa.string())]
+        count, written = len(records), 0
+        texts: list[pa.Array] = []
+        positions = [pa.array([], pa.string())]
         at, proven = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        for layout in np.unique(layouts[layouts >= 0]).tolist():
+        unread, unwritten = layouts < 0, layouts < 0
+        for layout in np.unique(layouts[~unread]).tolist():
             places = np.flatnonzero(layouts == layout)
             changes = self.layouts[layout].changes(_taken(records, places))
-            written = lines.write(changes.batch, self._forms[layout])
-            at[places] = sum(map(len, texts)) + np.arange(len(places))
-            texts.append(pc.if_else(pa.array(written.odd), None, written.texts))
+            of_layout = lines.write(changes.batch, self._forms[layout])
+            at[places], written = written + np.arange(len(places)), written + len(places)
+            texts.append(of_layout.texts)
             positions.append(changes.batch.positions)
+            unwritten[places] = of_layout.odd
             proven[places], layouts[places[changes.odd]] = changes.proven, -1
-        texts_of_all, positions_of_all = (
-            parts[1]
-            if len(parts) == 2 and len(parts[1]) == count
-            else pa.concat_arrays(parts).take(pa.array(at))
-            for parts in (texts, positions)
-        )
-        return MessageLines(texts_of_all, positions_of_all, layouts, proven, records, number)
+        columns = _gathered(texts or positions, at, unwritten), _gathered(positions, at, unread)
+        tables = [(layout.table.schema, layout.table.name) for layout in self.layouts]
+        return MessageLines(*columns, layouts, proven, records, number, tables)
+
+    def runs(self, block: MessageLines, odd: Flags) -> Iterator[tuple[int, int, MessageLines | None]]:
+        """Yield the ends of runs of odd messages, and of others with their lines; masks are evidence."""
+        edges = np.flatnonzero(begins(odd)).tolist()
+        for begin, end in zip(edges, [*edges[1:], len(odd)], strict=True):
+            regular = None if odd[begin] else block.slice(begin, end)
+            if regular is not None:
+                for number, count in enumerate(np.bincount(regular.proven).tolist()):
+                    self.reader.evidence.add(proven_order(number), count)
+            yield begin, end, regular
 
     def _find_layouts(self, source: Source[Object], records: pa.Array, longest: int) -> Ints:
         """Return the layout of each message."""
@@ -180,8 +198,8 @@ class _Block(NamedTuple):
 class MessageFile:
     """A file of messages: lines by column, and between them records one by one."""
 
-    def __init__(self, file: Input, limits: Limits, maker: LineMaker, at_once: int) -> None:
-        self.source = Source[Object](file.name, stem_of(file.name), (), ())
+    def __init__(self, name: str, limits: Limits, maker: LineMaker, at_once: int) -> None:
+        self.source = Source[Object](name, stem_of(name), (), ())
         self._limits = limits
         self._maker = maker
         self._at_once = at_once
@@ -191,29 +209,31 @@ class MessageFile:
     ) -> Iterator[MessageLines | Object | Refused]:
         """Yield the messages in their order; the odd ones one by one."""
         with open_input(self.source.name, advance) as opened:
-            block, is_end = _Block(b""), False
-            while block.at < len(block.data) or not is_end:
-                if len(block.data) - block.at < _BLOCK // 2 and not is_end:
-                    octets = opened.read(_BLOCK)
-                    is_end = len(octets) < _BLOCK
-                    block = _Block(block.data[block.at :] + octets, 0, block.number)
-                if block.at < len(block.data):
-                    block = yield from self._items_of(block, odd_of, opened)
+            yield from self.items_in(odd_of, opened)
+
+    def items_in(
+        self, odd_of: Callable[[MessageLines], Flags], opened: ByteSource, first_line: int = 0
+    ) -> Iterator[MessageLines | Object | Refused]:
+        """Yield the messages in opened bytes, which so many lines precede; the end is met once."""
+        block, is_end = _Block(b"", 0, first_line), False
+        while block.at < len(block.data) or not is_end:
+            if len(block.data) - block.at < _BLOCK // 2 and not is_end:
+                octets = opened.read(_BLOCK)
+                is_end = not octets
+                block = _Block(block.data[block.at :] + octets, 0, block.number)
+            if block.at < len(block.data):
+                block = yield from self._items_of(block, odd_of, opened)
 
     def _items_of(
-        self, block: _Block, odd_of: Callable[[MessageLines], Flags], opened: Any
+        self, block: _Block, odd_of: Callable[[MessageLines], Flags], opened: ByteSource
     ) -> Generator[MessageLines | Object | Refused, None, _Block]:
         """Yield the first messages of a block; return what is left of it."""
         records = _records(block, self._at_once)
-        longest = min(self._limits.max_record - 1, self._limits.max_marks, _LONGEST)
+        longest = min(self._limits.max_record - 1, self._limits.max_marks, LONGEST)
         block_lines = self._maker.make(self.source, records, block.number, longest)
         odd, ends, version = odd_of(block_lines), block.at + offsets(records), self._maker.reader.version
-        edges = np.flatnonzero(begins(odd)).tolist()
-        for begin, end in zip(edges, [*edges[1:], len(odd)], strict=True):
-            if not odd[begin]:
-                regular = block_lines.slice(begin, end)
-                for number, count in enumerate(np.bincount(regular.proven).tolist()):
-                    self._maker.reader.evidence.add(proven_order(number), count)
+        for begin, end, regular in self._maker.runs(block_lines, odd):
+            if regular is not None:
                 yield regular
                 continue
             started = StartedFile(block.data, opened, int(ends[begin]))
@@ -254,6 +274,14 @@ def _are_plain(records: pa.Array, longest: int) -> Flags:
         are_texts = [record.decode(errors="ignore").encode() == record for record in records.to_pylist()]
         are_short &= np.array(are_texts)
     return are_short
+
+
+def _gathered(parts: Sequence[pa.Array], at: Ints, is_null: Flags) -> pa.Array:
+    """Return elements of joined parts by their numbers, or null."""
+    together = pa.concat_arrays(parts)
+    if len(together) == len(at) and not is_null.any() and (at[1:] > at[:-1]).all():
+        return together
+    return together.take(pa.array(at, mask=is_null))
 
 
 def _taken(records: pa.Array, places: Ints) -> pa.Array:
@@ -359,8 +387,7 @@ class SequencedMessages:
         tables = np.zeros(len(self._maker.layouts), np.int64)
         layouts, first = np.unique(block.layouts, return_index=True)
         for layout in layouts[np.argsort(first)].tolist():
-            table = self._maker.layouts[layout].table
-            tables[layout] = self._sequencer.table_number(table.schema, table.name)
+            tables[layout] = self._sequencer.table_number(*block.tables[layout])
         lines_before = np.arange(len(block.layouts))
         numbers, where = places.number + 1 + lines_before, block.number + 1 + lines_before
         of_rows = tables[block.layouts]
@@ -376,18 +403,8 @@ class SequencedMessages:
         rows, order = joined([slab.rows for slab in slabs]), order_of(keys)
         if order is not None:
             rows, keys, sources = rows.take(order), keys[order], sources[order]
-        starts = np.append(np.flatnonzero(begins(keys)), len(keys))
-        texts = rows.columns[0].take(pa.array(starts[:-1]))
-        odd = (np.diff(starts) > 1) | flags(texts.is_null())
-
-        def changes_of(group: int) -> Iterator[Change | Refused]:
-            at = range(starts[group], starts[group + 1])
-            messages = sorted((self._message(rows, sources, each) for each in at), key=itemgetter(0))
-            items = self._sequencer.changes(SequenceGroup(sequence_of(messages[0].change) or "", messages))
-            return (item if isinstance(item, Refused) else item.change for item in items)
-
-        none_proven = np.zeros(len(odd), np.int64)
-        yield from odd_lines.among(Texts(texts, odd), none_proven, MaskEvidence(), changes_of)
+        starts, message_at = np.flatnonzero(begins(keys)), partial(self._message, rows, sources)
+        yield from lines_in_groups(rows.columns[0], starts, message_at, self._sequencer, odd_lines)
 
     def _message(self, rows: FileRows, sources: Ints, at: int) -> SequencedMessage:
         """Return a message with its place."""
@@ -400,6 +417,27 @@ class SequencedMessages:
         places, table = sequencer.places_of(source.name), sequencer.table_number(change.schema, change.table)
         place = SequencePlace(change.position or "", False, table, places.source, number)
         return with_place(place, change, source, Object(int(rows.where[at]), None, record))
+
+
+def lines_in_groups(
+    texts: pa.Array,
+    starts: Ints,
+    message_at: Callable[[int], SequencedMessage],
+    sequencer: MessageSequencer,
+    writer: Interleaved[T],
+) -> Iterator[T]:
+    """Yield the lines of messages that are sorted; groups start at these places."""
+    edges = np.append(starts, len(texts))
+    firsts = texts.take(pa.array(starts))
+    odd = (np.diff(edges) > 1) | flags(firsts.is_null())
+
+    def changes_of(group: int) -> Iterator[Change | Refused]:
+        messages = sorted(map(message_at, range(edges[group], edges[group + 1])), key=itemgetter(0))
+        items = sequencer.changes(SequenceGroup(sequence_of(messages[0].change) or "", messages))
+        return (item if isinstance(item, Refused) else item.change for item in items)
+
+    none_proven = np.zeros(len(odd), np.int64)
+    yield from writer.among(Texts(firsts, odd), none_proven, MaskEvidence(), changes_of)
 
 
 def _slab(source: int, columns: Sequence[pa.Array], where: Ints, keys: Keys) -> Slab:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventlog.change_batches.lines import MakeForm
 from eventlog.change_batches.values import matches
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Refused
@@ -24,10 +25,10 @@ from eventlog.core.formats import Row, Source
 from eventlog.core.portions import portions
 from eventlog.files.inputs import stem_of
 from eventlog.files.parquet import plain_types
-from eventlog.fold.by_column.vectors import Ints, flags
+from eventlog.fold.by_column.vectors import Flags, Ints, flags
 from eventlog.formats.qlik import sequence
 from eventlog.formats.qlik.sequenced_rows import RowSequencer, SequencedRow
-from eventlog.transfer.change_files.by_sequence import MakeForm, SequencedFiles
+from eventlog.transfer.change_files.by_sequence import SequencedFiles
 from eventlog.transfer.change_files.file_rows import FileRows, RowChunk, by_column
 from eventlog.transfer.change_files.odd_lines import Interleaved
 from eventlog.transfer.change_files.sorted_slabs import Slab
@@ -40,6 +41,7 @@ AS_ITEMS: Final = -1  # in place of a layout
 AT_ONCE: Final = 16_384  # rows that become lines together
 _BYTES: Final = 16 << 20  # of a batch
 _MOST_BYTES: Final = 256 << 20  # of a range that memory holds
+_PLACE: Final = ("seq", "without_sequence", "table", "number")
 _EACH: Final = 256  # rows at least; the first of them shows where ranges may begin
 _MOST_TIMES: Final = 1 << 20  # that are looked at, if a row has
 _ROW_BYTES: Final = 64
@@ -260,6 +262,26 @@ def whole_groups(batches: Iterable[pa.RecordBatch]) -> Batches:
         yield pa.concat_batches(carried)
 
 
+def group_starts(rows: pa.RecordBatch) -> Ints:
+    """Return where groups of sorted rows start."""
+    differ = changes_at([rows.column("seq"), rows.column("table")])
+    return np.flatnonzero(differ | flags(rows.column("without_sequence")))
+
+
+def changes_at(columns: Iterable[pa.Array]) -> Flags:
+    """Return which rows differ from those before them in some column; nulls are alike."""
+    differ = [~flags(pc.equal(each[1:], each[:-1])) & ~_are_null(each) for each in columns]
+    all_but_first: Flags = np.logical_or.reduce(differ)
+    return np.append(True, all_but_first)
+
+
+def _are_null(column: pa.Array) -> Flags:
+    """Return which elements are null, as those before them are."""
+    nulls = flags(column.is_null())
+    both: Flags = nulls[1:] & nulls[:-1]
+    return both
+
+
 def _last_group(batch: pa.RecordBatch) -> int:
     """Return the first row of the last group."""
     row: int = batch.num_rows - 1
@@ -271,8 +293,8 @@ def _last_group(batch: pa.RecordBatch) -> int:
 
 def _group(batch: pa.RecordBatch, row: int) -> tuple[Any, ...]:
     """Return the place of a row in the sequence, which it shares with those of its group."""
-    seq, table, number = (batch.column(name)[row].as_py() for name in ("seq", "table", "number"))
-    return seq, table, None if seq else number
+    seq, is_alone, table, number = (batch.column(name)[row].as_py() for name in _PLACE)
+    return seq, table, number if is_alone else None
 
 
 class RangeLines(Interleaved[pa.RecordBatch]):

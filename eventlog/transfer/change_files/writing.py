@@ -79,8 +79,8 @@ class ChangeFiles:
     def _of_messages(self, advance: Advance, at_once: int, memory: int, is_sequenced: bool) -> Lines:
         source = self._source
         sequencer = MessageSequencer(source.tables, source.of_format)
-        maker = LineMaker(sequencer.reader, self._form_if_described, at_once >> 6, waits=is_sequenced)
-        files = [MessageFile(file, source.limits, maker, at_once) for file in source.files]
+        maker = LineMaker(sequencer.reader, self._make_form, at_once >> 6, waits=is_sequenced)
+        files = [MessageFile(file.name, source.limits, maker, at_once) for file in source.files]
         if not is_sequenced:
             yield from lines_as_is(files, sequencer.reader, self._odd_lines, advance)
             return
@@ -89,16 +89,13 @@ class ChangeFiles:
                 messages.read(file, advance)
             yield from messages.lines(self._odd_lines)
 
-    def _form_if_described(self, table: BatchTable) -> LineForm | None:
-        is_described = self._target.tables.of(table.schema, table.name) is not None
-        return self._make_form(table) if is_described or self._target.format.name != "xds" else None
-
-    def _make_form(self, table: BatchTable) -> LineForm:
+    def _make_form(self, table: BatchTable) -> LineForm | None:
         return form_of(self._target, table)
 
 
-def form_of(target: Endpoint, table: BatchTable) -> LineForm:
-    """Return the form of a target's lines."""
-    if target.format.name == "xds":
-        return XdsLines(target.tables, target.of_format, table)
-    return NeutralLines(table)
+def form_of(target: Endpoint, table: BatchTable) -> LineForm | None:
+    """Return the form of a target's lines; None for documents of a table that is not described."""
+    if target.format.name != "xds":
+        return NeutralLines(table)
+    is_described = target.tables.of(table.schema, table.name) is not None
+    return XdsLines(target.tables, target.of_format, table) if is_described else None

@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, TypeVar
 
 import numpy as np
 
 from eventlog.core.errors import EventlogError, InvalidDocument, Refused
 from eventlog.core.formats import Object
 from eventlog.files import csv, jsonlines, messages
-from eventlog.files.csv import LineSource
 from eventlog.files.limits import Limits
 from eventlog.transfer.log_files.by_column import row_batches
-from eventlog.transfer.log_files.by_column.row_batches import Slabs
+from eventlog.transfer.log_files.by_column.row_batches import ByteSource, Slabs
 
 _PEEKED = 1000  # lines of JSON that show whether each is a value
 _QUOTE, _LF = b'"\n'
@@ -179,6 +178,10 @@ def _complete(slabs: Slabs, name: str) -> Iterator[row_batches.Slab]:
         yield slab
 
 
+T = TypeVar("T")
+ReadText = Callable[[ByteSource, int], Iterator[T]]  # of bytes that so many lines precede
+
+
 class FilePart(NamedTuple):
     """A part of a file: some row groups of Parquet, a piece of a text file, or all of it."""
 
@@ -202,14 +205,14 @@ class FilePart(NamedTuple):
         name: str,
         container: str,
         limits: Limits,
-        through: Callable[[LineSource], LineSource] = lambda lines: lines,
-    ) -> Iterator[Object | Refused]:
-        """Yield the objects as those of the whole file; lines come `through` a filter."""
+        read: ReadText[T],
+    ) -> Iterator[T | Object | Refused]:
+        """Yield the objects as those of the whole file; `read` reads text, and meets its end once."""
         if container == "messages":
             yield from messages.read(file, name, limits)
         elif self.piece is None:
-            yield from jsonlines.read(through(file), name, limits)
+            yield from read(file, 0)
         else:
             part = _PieceFile(file, self.piece)
-            yield from jsonlines.read(through(part), name, limits, first_line=self.piece.line)
+            yield from read(part, self.piece.line)
             _check_end(part, self.piece, name)

@@ -49,9 +49,8 @@ class Convert:
             if piece.part.piece is None:
                 yield from open_inputs([Input(name, container)], shape, limits=limits, opened=opener)
             else:
-                source = Source(
-                    name, stem_of(name), (), read_objects(piece, limits, opener, read_lines(piece, limits))
-                )
+                records = read_objects(piece, limits, opener, read_lines(piece, limits))
+                source = Source(name, stem_of(name), (), records)
                 is_cut = piece.part.piece.begin and self.job.source_format == "debezium"
                 yield source._replace(records=self._after_cut(source, piece, opener)) if is_cut else source
 

@@ -262,7 +262,7 @@ class IcebergFolder(LakeFolder):
         return load_catalog("here", **self._options)
 
 
-FORMATS = {"delta": DeltaFolder, "iceberg": IcebergFolder}
+FORMATS: dict[str, Callable[[Path], LakeFolder]] = {"delta": DeltaFolder, "iceberg": IcebergFolder}
 
 
 def lake_in(place: Path | LakeFolder) -> LakeFolder:

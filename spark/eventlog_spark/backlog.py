@@ -83,7 +83,6 @@ SELF_CONTAINED: Final = frozenset(("changes", "debezium", "xds"))  # their files
 TARGETS: Final = ("xds", "changes")
 _OPERATIONS: Final = ("snapshot", "insert", "update", "delete", "truncate")
 _WORTH: Final = 16 << 20  # bytes of change tables and messages that many tasks read sooner
-_MANY_CORES: Final = 8  # that read messages sooner than one: they take four times the CPU
 _EXAMPLES: Final = 20  # refused records that are shown
 DIGEST: Final = "digest"  # the column of what goes on record of documents; it is not written
 _DIGEST_SUM: Final = "digest_sum"
@@ -454,16 +453,10 @@ class StreamFiles:
     def _pieces(self, files: Sequence[InputFile]) -> list[FilePiece]:
         """Return the pieces of files if many tasks read them sooner; else none."""
         partitions = self.backlog.partitions
-        is_worth = self._are_worth_tasks(files) if partitions is None else partitions > 1
-        if not (self.is_cut and is_worth):
+        is_large = sum(file.size for file in files) >= _WORTH
+        if not (self.is_cut and (is_large if partitions is None else partitions > 1)):
             return []
         return pieces_of(self.spark, files, self.backlog.job.source.limits, self.say)
-
-    def _are_worth_tasks(self, files: Sequence[InputFile]) -> bool:
-        context = context_of(self.spark)
-        cores = 0 if context is None else context.defaultParallelism
-        enough = self.backlog.job.source_format == "qlik-table" or cores >= _MANY_CORES
-        return enough and sum(file.size for file in files) >= _WORTH
 
 
 # --- what is written

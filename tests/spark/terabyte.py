@@ -40,7 +40,7 @@ COLUMNS = tuple(column.name for column in SHEET.columns)
 
 
 class Measured(NamedTuple):
-    """What the first 200 tasks take, where there are so many in all."""
+    """Costs of the first 200 tasks, where there are so many in all."""
 
     tasks: int
     bytes_of_task: int  # of its own pieces

@@ -61,6 +61,7 @@ def _records(frame: Any, at: int, sequencer: RowSequencer) -> Any:
     places = {
         "kind": f.lit(ITEM),
         "seq": seq,
+        "without_sequence": seq == "",
         "table": f.when(seq == "", at).otherwise(sequencer.table_of(at)),
         "source": f.lit(at),
         "number": f.monotonically_increasing_id() + 1,
@@ -88,8 +89,7 @@ class RowJoin(RangeJoin):
     def rows_in_ranges(self, rows: Any, partitions: int) -> Any:
         """Return the changes of rows with their places, sorted by Spark in so many tasks."""
         cells = [f"t{layout}" for layout in sorted({*self.records.layouts} - {AS_ITEMS})]
-        placed = rows.withColumn("without_sequence", f.col("seq") == "")
-        return self.rows(in_ranges(placed, partitions, "record", "item", *cells))
+        return self.rows(in_ranges(rows, partitions, "record", "item", *cells))
 
     def are_certain(self, schema: pa.Schema) -> bool:
         """Return whether rows of this schema are joined by column."""

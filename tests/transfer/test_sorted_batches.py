@@ -189,7 +189,8 @@ def check_alike(folder: Path, seed: int, rate: float, target: str, sizes: list[i
 def test_the_last_group_is_carried_over(tmp_path: Path) -> None:
     """Let each batch end with a group, however many batches the group lies in."""
     seqs = [1, 1, 1, 1, 2, 3, 3]
-    rows = {"seq": [f"{seq:035}" for seq in seqs], "table": [0] * 7, "number": [*range(7)]}
+    places = {"without_sequence": [False] * 7, "table": [0] * 7, "number": [*range(7)]}
+    rows = {"seq": [f"{seq:035}" for seq in seqs], **places}
     whole = pa.RecordBatch.from_pydict(rows)
     for size in range(1, 8):
         parts = [whole.slice(at, size) for at in range(0, 7, size)]

@@ -52,6 +52,7 @@ PLACES: Final = pa.schema(
     [
         ("kind", pa.int8()),
         ("seq", pa.string()),  # empty without one
+        ("without_sequence", pa.bool_()),
         ("table", pa.int32()),
         ("source", pa.int32()),
         ("number", pa.int64()),
@@ -160,19 +161,19 @@ class SourceNumbers(NamedTuple):
         cells = self._places(len(rows.where)) | {"number": pa.array(rows.where), "record": rows.records}
         if self.seq_at is not None and pa.types.is_string(rows.columns[self.seq_at].type):
             texts = rows.columns[self.seq_at]
-            cells["seq"] = pc.if_else(pa.array(matches(texts, SEQUENCE)), texts, "")
+            cells |= _sequences(pc.if_else(pa.array(matches(texts, SEQUENCE)), texts, ""))
         cells[f"t{self.layout}"] = pa.StructArray.from_arrays(rows.columns, fields=[*struct])
         return filled(cells, len(rows.where), schema)
 
     def _items(self, rows: Sequence[Row], schema: pa.Schema) -> pa.RecordBatch:
         cells = self._places(len(rows)) | {"number": pa.array([row.where for row in rows])}
-        cells["seq"] = pa.array([self._seq(row.cells) for row in rows])
+        cells |= _sequences(pa.array([self._seq(row.cells) for row in rows]))
         return filled(cells | {"item": pa.array(map(pickle.dumps, rows), pa.binary())}, len(rows), schema)
 
     def _places(self, count: int) -> dict[str, pa.Array]:
         numbers = {"kind": IN_SEQUENCE, "table": self.table, "source": self.source}
         places = {name: pa.array(np.full(count, at), PLACES.field(name).type) for name, at in numbers.items()}
-        return {**places, "seq": pa.array([""] * count)}
+        return places | _sequences(pa.array([""] * count))
 
     def _seq(self, cells: Sequence[Any]) -> str:
         cell = cells[self.seq_at] if self.seq_at is not None and self.seq_at < len(cells) else None
@@ -181,8 +182,13 @@ class SourceNumbers(NamedTuple):
 
 def refusal(refused: Refused, schema: pa.Schema) -> pa.RecordBatch:
     """Return what was refused as a row, which comes before all that are in the sequence."""
-    row = {"kind": REFUSED, "seq": "", "table": 0, "source": 0, "number": 0, "item": pickle.dumps(refused)}
-    return pa.RecordBatch.from_pylist([row], schema)
+    row = {"kind": REFUSED, "seq": "", "without_sequence": True, "table": 0, "source": 0, "number": 0}
+    return pa.RecordBatch.from_pylist([row | {"item": pickle.dumps(refused)}], schema)
+
+
+def _sequences(seqs: pa.Array) -> dict[str, pa.Array]:
+    """Return the columns of change_seqs; an empty one is none."""
+    return {"seq": seqs, "without_sequence": pc.equal(seqs, "")}
 
 
 def _file_rows(slab: RowBatch | Sequence[Row], types: Iterable[pa.Field]) -> Iterator[FileRows]:

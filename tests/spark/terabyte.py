@@ -40,7 +40,7 @@ COLUMNS = tuple(column.name for column in SHEET.columns)
 
 
 class Measured(NamedTuple):
-    """Costs of the first 200 tasks, where there are so many in all."""
+    """The costs of the first 200 tasks, where there are so many in all."""
 
     tasks: int
     bytes_of_task: int  # of its own pieces

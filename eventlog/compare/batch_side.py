@@ -34,7 +34,7 @@ _SHOWN = 5  # keys of rows that differ
 Batches = Iterator[pa.RecordBatch]
 
 
-class Comparison(NamedTuple):
+class Differences(NamedTuple):
     """The rows of a table that gives them in batches, and how many differ from another table."""
 
     rows: int
@@ -43,14 +43,14 @@ class Comparison(NamedTuple):
     keys: tuple[str, ...]  # the first of those that differ
 
 
-def compare(side: TableSide | BatchSide, batched: BatchSide) -> Comparison:
+def compare(side: TableSide | BatchSide, batched: BatchSide) -> Differences:
     """Compare two sides of a table."""
     table, count, keys = side.table, 0, list[str]()
     side_rows, batched_rows = differing_rows(side, batched)
     for lines in differences(Tables([table]), table, _trimmed(table, side_rows), batched_rows):
         count += len(lines.keys)
         keys = sorted([*keys, *lines.keys.slice(0, _SHOWN).to_pylist()])[:_SHOWN]
-    return Comparison(batched.all_rows.count, batched.all_rows.digest, count, tuple(keys))
+    return Differences(batched.all_rows.count, batched.all_rows.digest, count, tuple(keys))
 
 
 def _trimmed(table: Table, batches: Batches) -> Batches:

@@ -164,7 +164,7 @@ def placed(change: Change, transaction: int) -> Change:
 
 @pytest.mark.parametrize(
     ("seed", "keys", "changes"),
-    [(1, 40, 300), (2, 40, 300), pytest.param(3, 200, 2_000, marks=pytest.mark.long)],
+    [(1, 40, 300), (2, 40, 300), pytest.param(3, 200, 2_000, marks=pytest.mark.nightly)],
 )
 def test_tables_are_equal_after_each_round_whatever_is_killed(
     lake: LakeFolder,

@@ -87,7 +87,7 @@ def test_backlog_takes_the_order_of_the_record_as_convert_does(
         assert backlogged(spark, job(inputs, tmp_path / target, source="xds", to=target)) == (expected, {})
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.skipif(not storage.ADDRESS, reason="EVENTLOG_TEST_S3 names no S3 server: .ci/storage starts one")
 def test_a_store_lists_documents_in_the_order_of_delivery(tmp_path: Path) -> None:
     """Read some of them back from there, in tasks of many files."""

@@ -424,7 +424,7 @@ class StreamFiles:
         elif not convert.in_sequence:
             streams = [[*map(FilePiece, find([name]))] for name in job.inputs]
         else:
-            files = find(job.inputs)
+            files = [*chain.from_iterable(find([name]) for name in job.inputs)]
             streams = [[*map(FilePiece, files)]]
             pieces = self._pieces(files)
             if len(pieces) > 1:

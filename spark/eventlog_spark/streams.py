@@ -45,7 +45,7 @@ class Convert:
         """Yield the sources in files, and in pieces of files."""
         shape, limits = self.job.source.format.shape, self.job.source.limits
         for piece, opener in opened:
-            name, container, *_ = piece.file
+            name, container = piece.file.name, piece.file.container
             if piece.part.piece is None:
                 yield from open_inputs([Input(name, container)], shape, limits=limits, opened=opener)
             else:

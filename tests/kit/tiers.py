@@ -61,9 +61,9 @@ def thin_families(items: Iterable[pytest.Item]) -> None:
 
 def thin_databases(items: Iterable[pytest.Item]) -> None:
     """Give the mark `nightly` to tests of one database, except on the embedded server."""
-    for item in items:
-        parameters = getattr(item, "callspec", None) and item.callspec.params  # type: ignore[attr-defined]
-        if item.get_closest_marker("one_database") and (parameters or {}).get("server") != EMBEDDED:
+    for item in (item for item in items if item.get_closest_marker("one_database")):
+        assert isinstance(item, pytest.Function)
+        if item.callspec.params["server"] != EMBEDDED:
             item.add_marker("nightly")
 
 

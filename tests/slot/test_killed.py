@@ -31,7 +31,7 @@ pytestmark = [
 HOWS = (How.KILLED, How.FAILED)
 SAMPLES = [
     pytest.param(4, marks=pytest.mark.slow("publishers on a database")),
-    pytest.param(60, marks=pytest.mark.long),
+    pytest.param(20, marks=pytest.mark.long),
     pytest.param(None, marks=[pytest.mark.nightly, pytest.mark.timeout(1800)]),
 ]
 # each runs in a transaction of its own; {0} is the number of a round

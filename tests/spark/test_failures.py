@@ -202,6 +202,7 @@ spark.stop()
 """
 
 
+@pytest.mark.nightly
 def test_separate_executors_that_spill_and_one_of_which_is_killed(tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.csv", ROWS)
     once = tmp_path / "killed"

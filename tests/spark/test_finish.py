@@ -93,8 +93,14 @@ def test_refused_rows_are_finished_as_errors(spark: Any, store: Store, tmp_path:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("committed", [False, True])
-@pytest.mark.parametrize("last", range(1, 9))
+@pytest.mark.parametrize(
+    ("last", "committed"),
+    [
+        pytest.param(last, committed, marks=() if committed == (last % 2 == 0) else pytest.mark.nightly)
+        for last in range(1, 9)
+        for committed in (False, True)
+    ],
+)
 def test_a_run_that_died_in_a_transaction_is_ended_by_the_next(
     spark: Any,
     postgres: Database,

@@ -32,7 +32,7 @@ def start(folder: Path) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.nightly), signal.SIGTERM])
 def test_a_signal_in_the_midst_of_a_job_is_reported_in_a_line(number: signal.Signals, tmp_path: Path) -> None:
     with start(tmp_path) as process:
         assert process.stderr is not None
@@ -45,7 +45,7 @@ def test_a_signal_in_the_midst_of_a_job_is_reported_in_a_line(number: signal.Sig
     assert not (tmp_path / "out" / "done").exists()
 
 
-@pytest.mark.parametrize("place", ["job", "documents"])
+@pytest.mark.parametrize("place", [pytest.param("job", marks=pytest.mark.nightly), "documents"])
 def test_a_java_machine_that_is_killed_is_reported_in_a_line(place: str, tmp_path: Path) -> None:
     with start(tmp_path) as process:
         assert process.stderr is not None

@@ -148,6 +148,7 @@ spark.stop()
 
 
 @SERVER
+@pytest.mark.nightly
 def test_a_live_log_is_copied_and_delivered_in_a_store(postgres: Database) -> None:
     """The job dies once its rows are on record; the next run delivers those, and finishes no others. Of
     databases, test_live has what differs."""

@@ -140,6 +140,7 @@ def test_without_keys_of_its_own_spark_reads_with_those_of_hadoop(
     assert len(lines(tmp_path / "out")) == 50
 
 
+@pytest.mark.nightly
 def test_no_other_server_is_asked_than_that_of_hadoop(tmp_path: Path) -> None:
     """A name of a file in the house is not for Amazon."""
     place = storage.bucket()
@@ -211,7 +212,7 @@ def test_records_keep_their_order(tmp_path: Path, source: str) -> None:
     assert reported == expected
 
 
-@pytest.mark.parametrize("size", ["same", "longer"])
+@pytest.mark.parametrize("size", ["same", pytest.param("longer", marks=pytest.mark.nightly)])
 def test_a_file_that_changes_while_it_is_read_is_refused_by_name(
     tmp_path: Path, proxy: CountingProxy, size: str
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -177,6 +178,16 @@ def arrivals() -> Iterator[Arrivals]:
     receiver = Arrivals()
     yield receiver
     receiver.close()
+
+
+@pytest.fixture
+def kathmandu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A place whose clocks show other hours and other minutes than those of UTC."""
+    monkeypatch.setenv("TZ", "NPT-5:45")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult
 
@@ -302,7 +303,8 @@ def _retry_after(text: str) -> float | None:
     if text.isdecimal():
         return min(float(text), LONGEST_WAIT)
     try:
-        wait = email.utils.parsedate_to_datetime(text).timestamp() - time.time()
+        moment = email.utils.parsedate_to_datetime(text)
+        wait = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - time.time()
     except (ValueError, OverflowError):
         return None
     return min(max(wait, 0.0), LONGEST_WAIT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,14 @@ def test_http_waits_as_long_as_the_receiver_asks(status: int) -> None:
     assert post(say(status, b"", ("Retry-After", "soon")))[0].wait is None
     beyond = f"Fri, {10**20} Jan 2010 00:00:00 GMT"
     assert post(say(status, b"", ("Retry-After", beyond)))[0].wait is None
+
+
+@pytest.mark.usefixtures("kathmandu")
+def test_http_a_date_without_a_zone_is_of_utc() -> None:
+    soon = time.asctime(time.gmtime(time.time() + 600))
+    (reply,) = post(say(503, b"", ("Retry-After", soon)))
+    assert reply.wait is not None
+    assert 0 < reply.wait <= 600
 
 
 def test_http_a_slow_answer_ends_in_time() -> None:

@@ -20,6 +20,7 @@ from markupsafe import escape
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
+from eventlog.audit import on_record
 from eventlog.audit.audit_report import Law
 from eventlog.audit.on_record import read_facts
 from eventlog.embedded import Server
@@ -128,6 +129,15 @@ def kept_log(embedded: Server, tmp_path_factory: pytest.TempPathFactory) -> Iter
     ):
         log.keep()
         yield log
+
+
+def test_the_rows_of_a_log_are_read_chunk_by_chunk(
+    kept_log: AuditedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for size in (1, 3, 4, 8, 9):
+        monkeypatch.setattr(on_record, "_CHUNK", size)
+        with Store(kept_log.engine, kept_log.log).snapshot() as snapshot:
+            assert on_record.read_log(snapshot).ids.tolist() == [*range(1, 9)]
 
 
 def test_a_log_is_accounted_for(audited_log: AuditedLog) -> None:

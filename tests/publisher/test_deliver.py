@@ -134,6 +134,15 @@ def test_a_sink_with_a_record_gets_many_documents_at_once(tmp_path: Path, *, is_
     assert folder.sizes == [500, len(sent) - 500]
 
 
+def test_after_an_answer_that_a_kill_cut_all_later_ones_are_known(tmp_path: Path) -> None:
+    deliver(tmp_path, lambda document: Reply())
+    record = tmp_path / "memory"
+    record.write_bytes(record.read_bytes()[:-4])  # of the answer to e4
+    for left in (["e4"], []):
+        receiver, _ = deliver(tmp_path, lambda document: Reply())
+        assert receiver.event_ids == left
+
+
 def test_an_event_that_comes_again_is_sent_once(tmp_path: Path) -> None:
     memory, folder = AnswerMemory(tmp_path / "memory"), Folder()
     delivery = FileDelivery(folder, memory, Waits(1, 4), lambda words: None, lambda seconds: None)

@@ -116,6 +116,18 @@ def test_a_resync_that_stopped_is_in_the_history_as_one_that_goes_on(world: Worl
     ]
 
 
+def test_the_oldest_line_within_a_limit_is_whole(world: World) -> None:
+    world.user(1)
+    table = world.reader(("usr",), Rules(), XdsSettings()).tables.get("usr")
+    assert table is not None
+    for _ in range(2):  # each leaves a notice when it begins, and one when it ends
+        list(resync(world.store, Resync(table), lambda rows: None))
+    call(world, "pause")
+    lines = call(world, "history").stdout.splitlines()
+    for limit in range(1, 4):
+        assert call(world, "history", "--limit", str(limit)).stdout.splitlines() == lines[:limit]
+
+
 def test_a_redrive_of_many_rows_is_one_line_with_its_condition(world: World) -> None:
     rows = PAGE + 100
     world.write(*(key(number, event_type=9) for number in range(rows)))

@@ -13,6 +13,7 @@ from lxml import etree
 from eventlog.cli import cli
 from eventlog.opening.config import Config
 from eventlog.opening.recorded_settings import with_recorded, write_settings
+from eventlog.operate import redriving
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
 from tests.kit.logs import Receiver, busy, fail, key, leading
@@ -360,6 +361,21 @@ def test_what_was_picked_up_and_did_not_go_yet_goes_after_it(
     assert receiver.objects == ["idu=2", "idu=1", "idu=2", "idu=1"]
     assert world.counts()["N"] == world.remembered() == 0
     handled()
+
+
+def test_a_reason_is_looked_for_on_all_pages(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let rows of another reason have the words by which the database finds them, too."""
+
+    def answer(document: OutgoingDocument) -> Reply:
+        words = {item.event_id: f"no {item.event_id}" for item in document.items}
+        words |= {name: f"{reason} now" for name, reason in words.items() if name[-1] in "135"}
+        return Reply([Status(Level.ERROR, name, reason) for name, reason in words.items()])
+
+    monkeypatch.setattr(redriving, "PAGE", 2)
+    world.write(*(key(number, event_type=4) for number in range(1, 7)))
+    world.cycle(Receiver(answer))
+    assert "3 rows are new again" in output_of(world, "redrive", "--reason", "no eventlog:#")
+    assert "".join(world.letters().values()) == "ENENEN"
 
 
 def test_many_rows_that_stay_are_reported_by_reason(world: World) -> None:

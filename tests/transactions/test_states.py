@@ -242,6 +242,7 @@ def test_what_is_younger_than_the_settling_time_is_left(tmp_path: Path) -> None:
     assert out(tmp_path) == [line.seq for line in lines]
 
 
+@pytest.mark.usefixtures("kathmandu")
 def test_the_clock_of_change_tables_is_that_of_the_one_that_was_written_first(tmp_path: Path) -> None:
     names = [written(tmp_path, "a", [Line(1, 0, "A", table)], at) for table, at in (("usr", 60), ("grp", 90))]
     names.append(written(tmp_path, "b", [Line(1, 0, "A", "usr")], 80))  # more of the same table

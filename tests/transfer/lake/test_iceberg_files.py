@@ -107,6 +107,13 @@ def test_manifests_without_files_do_not_pile_up(usr: FilesOfUsr, monkeypatch: py
     assert usr.manifests() <= 4
 
 
+def test_of_many_keys_the_rows_of_the_least_and_the_greatest_are_met(usr: FilesOfUsr) -> None:
+    for number in (0, 300):
+        usr.append((number, "former"))
+    usr.write(*((number, "new") for number in range(301)))
+    assert usr.rows() == [(number, "new") for number in range(301)]
+
+
 def test_rows_of_many_keys_are_those_of_few(usr: FilesOfUsr) -> None:
     usr.append(*((number, "") for number in range(0, 1_000, 2)))
     keys = pa.array(range(100, 1_000, 3), pa.int64())  # more than the library skips files by

@@ -329,6 +329,8 @@ def test_a_second_lake_has_the_same_receipt(shell: Shell, departments: Engine) -
     dept.delete("id = 2")
     done = shell.run("rounds", "delta:lake", "--source", "changes", "--against", "delta:second")
     assert (done.code, "1 differ: id=2" in done.stdout) == (1, True)
+    done = shell.run("rounds", "delta:second", "--source", "changes", "--against", "delta:lake")
+    assert (done.code, "equal" in done.stdout) == (0, True)  # its round is older than that delete
 
 
 def test_only_a_receipt_is_recorded(shell: Shell) -> None:

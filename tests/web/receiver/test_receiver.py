@@ -140,6 +140,9 @@ def test_filters_and_pages(client: Client) -> None:
     assert second.count("<tr>") == 6
     assert "after=5.1" in second
     assert client.get("/?operation=add&after=5.1").count("<tr>") == PAGE + 1
+    newer = client.get("/?operation=add&after=3.1")  # and there are more on that way
+    assert "after=53.1" in newer
+    assert "before=4.1" in newer
 
 
 def test_the_history_of_an_object_ends_in_what_is_left(client: Client) -> None:

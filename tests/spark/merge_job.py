@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,23 @@ def insert(key: int, amount: str) -> Change:
     return Change(Op.INSERT, "s", "t", (("id", key),), fields)
 
 
-def try_settings(spark: Any, name: str, into: str) -> None:
-    """Merge with settings of the user, refused changes, and a table that has other columns meanwhile."""
+def repeat(attempt: Callable[..., None], unfinished: str) -> None:
+    """Merge a batch again that failed after it had kept a change, and the next one, which ends that change.
+
+    The change moves a row, so that a second time it is impossible.
+    """
+    moved = Change(Op.UPDATE, "s", "t", (("id", 8),), (Field("id", 7, 8),), transaction="B")
+    batch = [insert(7, "1")._replace(transaction="A"), insert(9, "0.005")._replace(transaction="A"), moved]
+    how: dict[str, Any] = {"stream": "again", "unfinished": unfinished}
+    attempt(1, *batch, **how)
+    attempt(1, *batch, refused=lambda frame: None, **how)
+    attempt(2, insert(10, "1")._replace(transaction="C"), **how)
+
+
+def try_settings(spark: Any, name: str, into: str, unfinished: str) -> None:
+    """Merge with settings of the user, refused changes, a batch that comes again, and a table that has other
+    columns meanwhile.
+    """
     mine = {
         "spark.databricks.delta.commitInfo.userMetadata": "mine",
         "spark.sql.iceberg.snapshot-property.eventlog.number": "mine",
@@ -91,6 +107,7 @@ def try_settings(spark: Any, name: str, into: str) -> None:
     attempt(2, insert(3, "1"))
     attempt(1, insert(3, "1"), stream="another")
     print(json.dumps({"rows": spark.table(into).count(), "refused": len(rows)}))
+    repeat(attempt, unfinished)
     replacing = f"create or replace table {into} (other int) using {name}"
     attempt(3, bad, refused=lambda frame: spark.sql(replacing))
 
@@ -98,10 +115,10 @@ def try_settings(spark: Any, name: str, into: str) -> None:
 def main(name: str, folder: Path, jars: Path, stop: str = "") -> None:
     spark, into = session(folder, jars), table_of(name, folder)
     spark.sql(f"create table if not exists {into} ({ROW}) using {name}")
-    if stop == "settings":
-        try_settings(spark, name, into)
-        return
     unfinished = table_of(name, folder, "unfinished")
+    if stop == "settings":
+        try_settings(spark, name, into, unfinished)
+        return
     stop_batch, _, delay = stop.partition(":")
 
     def batch(frame: Any, number: int) -> None:

@@ -94,7 +94,9 @@ def test_each_batch_is_merged_once_despite_kills(name: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("name", ["delta", "iceberg"])
 def test_settings_are_left_as_they_were(name: str, tmp_path: Path) -> None:
     *attempts, last_attempt = [each for each in run(name, tmp_path, "settings") if "outcome" in each]
-    assert [each["outcome"] for each in attempts] == ["True", "ChangesRefused", "True", "False", "True"]
+    outcomes = [each["outcome"] for each in attempts]
+    assert outcomes[:5] == ["True", "ChangesRefused", "True", "False", "True"]
+    assert outcomes[5:] == ["ChangesRefused", "True", "True"]  # a batch, that batch again, and the next one
     assert last_attempt["outcome"] not in ("True", "False")
     for each in (*attempts, last_attempt):
         assert each["settings"] == ["mine", "mine", None]

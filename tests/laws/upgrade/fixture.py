@@ -19,6 +19,7 @@ from typing import Any
 
 from click.testing import CliRunner
 from confluent_kafka import Producer
+from deltalake import DeltaTable
 from sqlalchemy import MetaData, Table, event, inspect, text
 from sqlalchemy.engine import Connection, Engine, make_url
 
@@ -39,6 +40,7 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Choice
 from eventlog.sql.schema import migrate
+from eventlog.transfer.targets.lake.lake_tables import ROUNDS
 from eventlog.web.receiver import incoming
 from eventlog.web.receiver.archive import Archive
 from eventlog.xds.answers import Level
@@ -160,7 +162,31 @@ def convert(shell: Shell) -> str:
     shell.run("compare", "kept.parquet", "pet.csv", *words, "-o", "compared.jsonl")
     paths = [*shell.folder.rglob("*.jsonl"), *shell.folder.glob("delivered/*.xml")]
     parts = {_NUMBER.sub("", str(path.relative_to(shell.folder))): path for path in paths}
-    return "".join(f"# {name}\n{parts[name].read_text()}" for name in sorted(parts, key=Path))
+    texts = [f"# {name}\n{parts[name].read_text()}" for name in sorted(parts, key=Path)]
+    return "".join((*texts, *_apply_to_lake(shell)))
+
+
+def _apply_to_lake(shell: Shell) -> Iterator[str]:
+    """Bring the tables of a lake up to what the files have; yield its round, and the rows of each table."""
+    _, *files = _SOURCES["tables"]
+    lake = shell.folder / "lake"
+    words = (
+        "--from",
+        "qlik-table",
+        "--tables",
+        "tables.toml",
+        "--to-lake",
+        f"delta:{lake}",
+        "--keep",
+        "both",
+    )
+    shell.run("apply", *words, *files)  # which refuses some records
+    yield f"# lake\n{shell.run('rounds', f'delta:{lake}', '--source', 'qlik-table').stdout}"
+    for path in sorted(lake.iterdir()):
+        if path.name != ROUNDS:
+            table = DeltaTable(path).to_pyarrow_table()
+            rows = sorted(json.dumps(row, default=str) for row in table.to_pylist())
+            yield "\n".join((f"# lake/{path.name}", *rows, ""))
 
 
 def _send(brokers: str, file: Path) -> None:
@@ -426,6 +452,8 @@ def write_files(shell: Shell) -> None:
         (folder / "capture.bin").write_bytes(b"".join(inputs.capture_stages()[:count]))
     shutil.copytree(BEFORE, shell.folder, dirs_exist_ok=True)
     convert(shell)
+    for entry in shell.folder.glob("lake/**/*.json"):  # the log of a table says where it was made
+        entry.write_text(entry.read_text().replace(f"{shell.folder.as_uri()}/", ""))
     with contextlib.closing(Archive(shell.folder / "received")) as archive:
         body = inputs.documents_of_stage(0)
         archive.keep("2026-11-28T12:00:00Z", body, incoming.read(body), "success", b"<nds/>")

@@ -110,6 +110,22 @@ def test_what_a_newer_version_applied_is_refused(
     assert "use that version, or name another --source" in done.stderr
 
 
+@pytest.mark.slow("a command of another version")
+def test_what_a_newer_version_applied_to_a_lake_is_refused(next_version: Shell, tmp_path: Path) -> None:
+    shutil.copytree(BEFORE, tmp_path, dirs_exist_ok=True)
+    lake = tmp_path / "lake"
+    shutil.rmtree(lake, ignore_errors=True)
+    words = ("apply", "--from", "qlik-table", "--tables", "tables.toml", "--to-lake", f"delta:{lake}")
+    shutil.copytree(BEFORE, next_version.folder, dirs_exist_ok=True)
+    assert next_version.run(*words, "fish__ct.csv").code in (0, 1)  # some records are refused
+    before = files_of(lake)
+    done = Shell(tmp_path).run(*words, "fish__ct.csv")
+    assert (done.code, done.stdout) == (2, "")
+    assert "what was applied from the source 'qlik-table' is a state of version 2" in done.stderr
+    assert before
+    assert files_of(lake) == before
+
+
 @pytest.mark.parametrize("version", [None, 0, -1, True, "1", 1.0])
 def test_a_version_that_is_no_number_is_never_guessed(version: object) -> None:
     for form in FORMS:

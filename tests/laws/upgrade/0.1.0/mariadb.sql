@@ -956,6 +956,17 @@ create table `database_of_the_fixture`.`eventlog_applied_marks` (
   constraint `eventlog_applied_marks_key` primary key (source, mark)
 ) character set utf8mb4 collate utf8mb4_nopad_bin
 /
+create table `database_of_the_fixture`.`eventlog_applied_refused` (
+  source varchar(200) not null,
+  mark varchar(200) not null,
+  object_digest varchar(64) not null,
+  place numeric(19) not null,
+  tried numeric(19) not null,
+  state varchar(10) not null,
+  constraint `eventlog_applied_refused_key` primary key (source, mark, object_digest),
+  constraint `eventlog_applied_refused_objects_key` unique (source, object_digest, mark)
+) character set utf8mb4 collate utf8mb4_nopad_bin
+/
 create table `database_of_the_fixture`.`eventlog_applied_ddl` (
   source varchar(200) not null,
   made_at timestamp not null,
@@ -974,181 +985,181 @@ create table `database_of_the_fixture`.`pond` (
   constraint `pond_key` primary key (`id`)
 ) character set utf8mb4 collate utf8mb4_nopad_bin
 /
-insert into `compared` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (1, 'S', 1, timestamp '2026-11-28 22:37:38.038315', null, 'database_of_the_fixture.pet', 'idp=1', 'name', null, 'Rex I')
+insert into `compared` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (1, 'S', 1, timestamp '2026-11-30 23:44:31.846235', null, 'database_of_the_fixture.pet', 'idp=1', 'name', null, 'Rex I')
 /
-insert into `compared` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (2, 'S', 1, timestamp '2026-11-28 22:37:38.038315', null, 'database_of_the_fixture.pet', 'idp=2', 'name', null, 'Mimi')
+insert into `compared` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (2, 'S', 1, timestamp '2026-11-30 23:44:31.846235', null, 'database_of_the_fixture.pet', 'idp=2', 'name', null, 'Mimi')
 /
-insert into `compared_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (1, 1, 1, 2, timestamp '2026-11-28 22:37:38.516411', timestamp '2026-11-28 22:37:38.579383', '[["1-1",[["compared:1",[1],1000,"5y2nqnnJ/HA"]]],["2-2",[["compared:2",[2],1000,"urwt505Yiuc"]]]]')
+insert into `compared_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (1, 1, 1, 2, timestamp '2026-11-30 23:44:32.389058', timestamp '2026-11-30 23:44:32.467011', '[["1-1",[["compared:1",[1],1000,"lwPlaSAY3bk"]]],["2-2",[["compared:2",[2],1000,"s4i0/Qbvw1Y"]]]]')
 /
-insert into `compared_known` (`object_table`, `key_hash`, `object_key`, `digest`, `row_values`, `next_digest`, `next_values`, `first_id`, `last_id`, `failed`) values ('database_of_the_fixture.pet', '1c62bc14ecd9ef26dc7f68bf6a71327d', 'idp=2', null, null, 'bd3f6dfdd6f648a82f023658ec13596b', '9e35c939e7984cc9{"name": "Mimi"}', 2, 2, 0)
+insert into `compared_known` (`object_table`, `key_hash`, `object_key`, `digest`, `row_values`, `next_digest`, `next_values`, `first_id`, `last_id`, `failed`) values ('database_of_the_fixture.pet', '1c62bc14ecd9ef26dc7f68bf6a71327d', 'idp=2', null, null, 'bd3f6dfdd6f648a82f023658ec13596b', 'b041de78a8e9d9a9{"name": "Mimi"}', 2, 2, 0)
 /
-insert into `compared_known` (`object_table`, `key_hash`, `object_key`, `digest`, `row_values`, `next_digest`, `next_values`, `first_id`, `last_id`, `failed`) values ('database_of_the_fixture.pet', '8752300b51abe210fd9e51c9e3c449b3', 'idp=1', null, null, '5da7b7014d136b317d9a66ab591e2508', 'b5499e5ef69037d2{"name": "Rex I"}', 1, 1, 0)
+insert into `compared_known` (`object_table`, `key_hash`, `object_key`, `digest`, `row_values`, `next_digest`, `next_values`, `first_id`, `last_id`, `failed`) values ('database_of_the_fixture.pet', '8752300b51abe210fd9e51c9e3c449b3', 'idp=1', null, null, '5da7b7014d136b317d9a66ab591e2508', '92e81b1f20da37f0{"name": "Rex I"}', 1, 1, 0)
 /
 insert into `compared_known` (`object_table`, `key_hash`, `object_key`, `digest`, `row_values`, `next_digest`, `next_values`, `first_id`, `last_id`, `failed`) values ('database_of_the_fixture.pet', 'base', 'base', null, '{"format": 2, "objects": 2, "mark": null, "names": ["name"], "key": ["idp"], "stale": [], "unsure": false}', null, null, null, null, 0)
 /
-insert into `compared_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (1, timestamp '2026-11-28 22:37:37.182249', 'eventlog', 'publish', null, null, null, null, null, null, null, null, null, '{"document": "xds", "time_syntax": 1, "insert_query_back": "modify", "dialect": "mariadb", "tables": [{"schema": "database_of_the_fixture", "name": "pet", "key": ["idp"], "view": false, "logged_as": null, "closed": false, "columns": [{"name": "idp", "type": "int(11)", "kind": "INT", "published": "idp"}, {"name": "name", "type": "varchar(64)", "kind": "STRING", "published": "name"}]}]}', null)
+insert into `compared_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (1, timestamp '2026-11-30 23:44:30.857124', 'eventlog', 'publish', null, null, null, null, null, null, null, null, null, '{"document": "xds", "time_syntax": 1, "insert_query_back": "modify", "dialect": "mariadb", "tables": [{"schema": "database_of_the_fixture", "name": "pet", "key": ["idp"], "view": false, "logged_as": null, "closed": false, "columns": [{"name": "idp", "type": "int(11)", "kind": "INT", "published": "idp"}, {"name": "name", "type": "varchar(64)", "kind": "STRING", "published": "name"}]}]}', null)
 /
-insert into `compared_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (2, timestamp '2026-11-28 22:37:37.663296', 'eventlog', 'compare', 'database_of_the_fixture.pet', null, null, null, null, null, null, null, null, null, null)
+insert into `compared_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (2, timestamp '2026-11-30 23:44:31.531563', 'eventlog', 'compare', 'database_of_the_fixture.pet', null, null, null, null, null, null, null, null, null, null)
 /
 insert into `compared_sent` (`record_id`) values (2)
 /
-insert into `compared_state` (`one`, `attached`, `association`, `epoch`, `leader`, `leader_session`, `leader_since`, `paused_at`, `paused_by`, `pause_reason`, `rested_at`, `cycle_at`, `cycle_facts`, `heartbeat_at`, `published_as`, `slot_facts`) values (1, 0, 'canonical', 1, 'vm, pid 29589', '169', timestamp '2026-11-28 22:37:36.577103', null, null, null, null, timestamp '2026-11-28 22:37:38.599320', '{"rows": 2, "finished": 2, "documents": 2, "events": 2, "refused": 0, "loopback": 0, "full": false, "paused": false, "stopped": false, "down": null, "wait": null, "unread": {}, "stopped_tables": [], "seconds": 0.1868384649969812, "query_back": 2.166299964301288e-05, "delivery": 0.02833152699895436, "answers": {}, "running": false, "worked": {"at": "2026-11-28 22:37:38.583134", "rows": 2, "finished": 2, "documents": 2, "events": 2, "refused": 0, "seconds": 0.1868384649969812}, "down_since": null, "next_try": null, "pace": 10.7, "finished_by_leader": 2, "course": [[1795905458.38, 2, 0]]}', null, '{"values": {"sync_tables": "pet", "allow_loopback": true, "handle_future_events": false, "publication_mode": "compare"}, "tables": {}, "has_source": false}', null)
+insert into `compared_state` (`one`, `attached`, `association`, `epoch`, `leader`, `leader_session`, `leader_since`, `paused_at`, `paused_by`, `pause_reason`, `rested_at`, `cycle_at`, `cycle_facts`, `heartbeat_at`, `published_as`, `slot_facts`) values (1, 0, 'canonical', 1, 'vm, pid 27433', '169', timestamp '2026-11-30 23:44:30.227160', null, null, null, null, timestamp '2026-11-30 23:44:32.475587', '{"rows": 2, "finished": 2, "documents": 2, "events": 2, "refused": 0, "loopback": 0, "full": false, "paused": false, "stopped": false, "down": null, "outage": [], "wait": null, "unread": {}, "stopped_tables": [], "no_page": "", "seconds": 0.20177391499601072, "query_back": 6.803005817346275e-06, "delivery": 0.034042721999867354, "delivery_wait": 0.030510389999867327, "answers": {}, "running": false, "worked": {"at": "2026-11-30 23:44:32.459367", "rows": 2, "finished": 2, "documents": 2, "events": 2, "refused": 0, "seconds": 0.20177391499601072, "delivery": 0.034042721999867354, "delivery_wait": 0.030510389999867327}, "down_since": null, "next_try": null, "remedy": null, "pace": 9.91, "slow_delivery": "", "finished_by_leader": 2, "course": [[1796082272.23, 2, 0, 0]]}', null, '{"values": {"sync_tables": "pet", "allow_loopback": true, "handle_future_events": false, "publication_mode": "compare"}, "tables": {}, "has_source": false}', null)
 /
 insert into `compared_version` (`version_num`) values ('0001')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (1, 'S', 1, timestamp '2026-11-28 22:37:01.452307', 'eventlog', 'usr', 'idu=1', 'fname', null, 'Jack')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (1, 'S', 1, timestamp '2026-11-30 23:43:46.152772', 'eventlog', 'usr', 'idu=1', 'fname', null, 'Jack')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (2, 'S', 1, timestamp '2026-11-28 22:37:01.452307', 'eventlog', 'usr', 'idu=1', 'lname', null, 'Frost')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (2, 'S', 1, timestamp '2026-11-30 23:43:46.152772', 'eventlog', 'usr', 'idu=1', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (3, 'S', 1, timestamp '2026-11-28 22:37:01.640010', 'eventlog', 'usr', 'idu=2', 'fname', null, 'Jill')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (3, 'S', 1, timestamp '2026-11-30 23:43:46.338634', 'eventlog', 'usr', 'idu=2', 'fname', null, 'Jill')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (4, 'S', 1, timestamp '2026-11-28 22:37:01.640010', 'eventlog', 'usr', 'idu=2', 'lname', null, 'Frost')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (4, 'S', 1, timestamp '2026-11-30 23:43:46.338634', 'eventlog', 'usr', 'idu=2', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (5, 'S', 1, timestamp '2026-11-28 22:37:01.843670', 'eventlog', 'usr', 'idu=3', 'fname', null, 'June')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (5, 'S', 1, timestamp '2026-11-30 23:43:46.559725', 'eventlog', 'usr', 'idu=3', 'fname', null, 'June')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (6, 'S', 1, timestamp '2026-11-28 22:37:01.843670', 'eventlog', 'usr', 'idu=3', 'lname', null, 'Frost')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (6, 'S', 1, timestamp '2026-11-30 23:43:46.559725', 'eventlog', 'usr', 'idu=3', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (7, 'S', 1, timestamp '2026-11-28 22:37:02.018068', 'eventlog', 'usr', 'idu=4', 'fname', null, 'Joe')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (7, 'S', 1, timestamp '2026-11-30 23:43:46.822805', 'eventlog', 'usr', 'idu=4', 'fname', null, 'Joe')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (8, 'S', 1, timestamp '2026-11-28 22:37:02.018068', 'eventlog', 'usr', 'idu=4', 'lname', null, 'Frost')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (8, 'S', 1, timestamp '2026-11-30 23:43:46.822805', 'eventlog', 'usr', 'idu=4', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (9, 'S', 1, timestamp '2026-11-28 22:37:02.204075', 'eventlog', 'usr', 'idu=5', 'fname', null, 'Jim')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (9, 'S', 1, timestamp '2026-11-30 23:43:47.087812', 'eventlog', 'usr', 'idu=5', 'fname', null, 'Jim')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (10, 'S', 1, timestamp '2026-11-28 22:37:02.204075', 'eventlog', 'usr', 'idu=5', 'lname', null, 'Frost')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (10, 'S', 1, timestamp '2026-11-30 23:43:47.087812', 'eventlog', 'usr', 'idu=5', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (11, 'S', 1, timestamp '2026-11-28 22:37:02.379706', 'eventlog', 'usr', 'idu=6', 'fname', null, 'Jane')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (11, 'S', 1, timestamp '2026-11-30 23:43:47.332046', 'eventlog', 'usr', 'idu=6', 'fname', null, 'Jane')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (12, 'S', 1, timestamp '2026-11-28 22:37:02.379706', 'eventlog', 'usr', 'idu=6', 'lname', null, 'Frost')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (12, 'S', 1, timestamp '2026-11-30 23:43:47.332046', 'eventlog', 'usr', 'idu=6', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (13, 'S', 1, timestamp '2026-11-28 22:37:02.572696', 'eventlog', 'usr', 'idu=7', 'fname', null, 'Joy')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (13, 'S', 1, timestamp '2026-11-30 23:43:47.676109', 'eventlog', 'usr', 'idu=7', 'fname', null, 'Joy')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (14, 'S', 1, timestamp '2026-11-28 22:37:02.572696', 'eventlog', 'usr', 'idu=7', 'lname', null, 'Frost')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (14, 'S', 1, timestamp '2026-11-30 23:43:47.676109', 'eventlog', 'usr', 'idu=7', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (15, 'W', 2, timestamp '2026-11-28 22:37:05.789632', 'eventlog', 'usr', 'idu=1', 'fname', 'Jack', 'changed')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (15, 'W', 2, timestamp '2026-11-30 23:43:51.550090', 'eventlog', 'usr', 'idu=1', 'fname', 'Jack', 'changed')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (16, 'E', 2, timestamp '2026-11-28 22:37:09.014823', 'eventlog', 'usr', 'idu=2', 'fname', 'Jill', 'changed')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (16, 'E', 2, timestamp '2026-11-30 23:43:55.806730', 'eventlog', 'usr', 'idu=2', 'fname', 'Jill', 'changed')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (17, 'F', 2, timestamp '2026-11-28 22:37:12.464633', 'eventlog', 'usr', 'idu=7', 'fname', 'Joy', 'changed')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (17, 'F', 2, timestamp '2026-11-30 23:43:59.914856', 'eventlog', 'usr', 'idu=7', 'fname', 'Joy', 'changed')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (18, 'N', 2, timestamp '2026-11-28 22:37:15.389214', 'eventlog', 'usr', 'idu=3', 'fname', 'June', 'changed')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (18, 'N', 2, timestamp '2026-11-30 23:44:03.443137', 'eventlog', 'usr', 'idu=3', 'fname', 'June', 'changed')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (19, 'N', 2, timestamp '2026-11-28 22:37:18.584119', 'eventlog', 'usr', 'idu=3', 'lname', 'Frost', 'held')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (19, 'N', 2, timestamp '2026-11-30 23:44:07.081091', 'eventlog', 'usr', 'idu=3', 'lname', 'Frost', 'held')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (20, 'W', 2, timestamp '2026-11-28 22:37:18.792606', 'eventlog', 'usr', 'idu=4', 'fname', 'Joe', 'changed')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (20, 'W', 2, timestamp '2026-11-30 23:44:07.317115', 'eventlog', 'usr', 'idu=4', 'fname', 'Joe', 'changed')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (21, 'E', 6, timestamp '2026-11-28 22:37:22.992166', null, 'usr', 'nonsense', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (21, 'E', 6, timestamp '2026-11-30 23:44:12.299832', null, 'usr', 'nonsense', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (22, 'E', 12, timestamp '2026-11-28 22:37:22.992166', null, 'usr', 'idu=5', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (22, 'E', 12, timestamp '2026-11-30 23:44:12.299832', null, 'usr', 'idu=5', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (23, 'S', 5, timestamp '2026-11-28 22:37:27.089520', 'eventlog', 'dept', 'idd=1', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (23, 'S', 5, timestamp '2026-11-30 23:44:18.573073', 'eventlog', 'dept', 'idd=1', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (24, 'S', 5, timestamp '2026-11-28 22:37:27.281561', 'eventlog', 'dept', 'idd=2', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (24, 'S', 5, timestamp '2026-11-30 23:44:18.813622', 'eventlog', 'dept', 'idd=2', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (25, 'S', 5, timestamp '2026-11-28 22:37:27.463643', 'eventlog', 'dept', 'idd=3', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (25, 'S', 5, timestamp '2026-11-30 23:44:18.982390', 'eventlog', 'dept', 'idd=3', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (26, 'S', 5, timestamp '2026-11-28 22:37:27.671723', 'eventlog', 'dept', 'idd=4', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (26, 'S', 5, timestamp '2026-11-30 23:44:19.207599', 'eventlog', 'dept', 'idd=4', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (27, 'S', 5, timestamp '2026-11-28 22:37:27.825608', 'eventlog', 'dept', 'idd=5', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (27, 'S', 5, timestamp '2026-11-30 23:44:19.496211', 'eventlog', 'dept', 'idd=5', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (28, 'N', 5, timestamp '2026-11-28 22:37:31.960650', null, 'dept', 'idd=1', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (28, 'N', 5, timestamp '2026-11-30 23:44:24.449329', null, 'dept', 'idd=1', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (29, 'N', 5, timestamp '2026-11-28 22:37:31.960650', null, 'dept', 'idd=2', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (29, 'N', 5, timestamp '2026-11-30 23:44:24.449329', null, 'dept', 'idd=2', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (30, 'N', 2, timestamp '2026-11-28 22:37:32.172965', 'eventlog', 'usr', 'idu=5', 'fname', 'Jim', 'changed')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (30, 'N', 2, timestamp '2026-11-30 23:44:24.789549', 'eventlog', 'usr', 'idu=5', 'fname', 'Jim', 'changed')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (31, 'N', 1, timestamp '2026-11-28 22:37:35.309121', null, 'usr', 'idu=1', 'fname', null, 'a')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (31, 'N', 1, timestamp '2026-11-30 23:44:28.695088', null, 'usr', 'idu=1', 'fname', null, 'a')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (32, 'N', 2, timestamp '2026-11-28 22:37:35.310442', null, 'usr', 'idu=1', 'fname', 'a', 'b')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (32, 'N', 2, timestamp '2026-11-30 23:44:28.697589', null, 'usr', 'idu=1', 'fname', 'a', 'b')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (33, 'N', 3, timestamp '2026-11-28 22:37:35.310442', null, 'usr', 'idu=1', 'fname', 'b', 'it''s \\ one')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (33, 'N', 3, timestamp '2026-11-30 23:44:28.697589', null, 'usr', 'idu=1', 'fname', 'b', 'it''s \\ one')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (34, 'N', 4, timestamp '2026-11-28 22:37:35.313167', null, 'usr', 'idu=6', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (34, 'N', 4, timestamp '2026-11-30 23:44:28.699669', null, 'usr', 'idu=6', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (35, 'N', 5, timestamp '2026-11-28 22:37:35.313167', null, 'usr', 'idu=1', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (35, 'N', 5, timestamp '2026-11-30 23:44:28.699669', null, 'usr', 'idu=1', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (36, 'N', 6, timestamp '2026-11-28 22:37:35.313167', null, 'usr', 'idu=2', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (36, 'N', 6, timestamp '2026-11-30 23:44:28.699669', null, 'usr', 'idu=2', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (37, 'N', 7, timestamp '2026-11-28 22:37:35.314361', null, 'usr', 'idu=1', 'lname', null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (37, 'N', 7, timestamp '2026-11-30 23:44:28.708182', null, 'usr', 'idu=1', 'lname', null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (38, 'N', 8, timestamp '2026-11-28 22:37:35.314361', null, 'usr', 'idu=1', 'lname', null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (38, 'N', 8, timestamp '2026-11-30 23:44:28.708182', null, 'usr', 'idu=1', 'lname', null, null)
+/
+insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (2, 1, 'warning', 'taken, but', timestamp '2026-11-30 23:43:55.564164')
+/
+insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (4, 1, 'error', 'no eventlog:16', timestamp '2026-11-30 23:43:59.642935')
+/
+insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (5, 1, 'fatal', 'the receiver shuts down', timestamp '2026-11-30 23:44:03.253944')
+/
+insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (6, 1, 'retry', 'the receiver answered retry', timestamp '2026-11-30 23:44:06.845042')
+/
+insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (7, 1, 'error', 'no eventlog:20', timestamp '2026-11-30 23:44:10.742002')
 /
 insert into `eventlog_applied` (`source`, `state`, `rounds`) values ('qlik-table', '{"version": 1, "by": "stream", "read": "{\\"since\\": \\"\\", \\"tables\\": {\\"fish\\": [\\"2023111422134099\\", \\"20231114221441000000000000000000011\\", [\\"20231114221440000000000000000000008BU\\", \\"20231114221441000000000000000000011I\\"]], \\"pond\\": [\\"2023111422134099\\", \\"20231114221441000000000000000000010\\", [\\"20231114221440000000000000000000009D\\", \\"20231114221441000000000000000000010BU\\"]]}, \\"loaded\\": {}}", "changed": [[null, "fish"], [null, "pond"]], "loading": []}', 1)
 /
-insert into `eventlog_applied_ddl` (`source`, `made_at`, `statement`) values ('qlik-table', timestamp '2026-11-28 22:37:00', 'create table `database_of_the_fixture`.`fish` (
+insert into `eventlog_applied_ddl` (`source`, `made_at`, `statement`) values ('qlik-table', timestamp '2026-11-30 23:43:45', 'create table `database_of_the_fixture`.`fish` (
   `id` INTEGER not null,
   `name` VARCHAR(20),
   constraint `fish_key` primary key (`id`)
 ) character set utf8mb4 collate utf8mb4_nopad_bin')
 /
-insert into `eventlog_applied_ddl` (`source`, `made_at`, `statement`) values ('qlik-table', timestamp '2026-11-28 22:37:00', 'create table `database_of_the_fixture`.`pond` (
+insert into `eventlog_applied_ddl` (`source`, `made_at`, `statement`) values ('qlik-table', timestamp '2026-11-30 23:43:45', 'create table `database_of_the_fixture`.`pond` (
   `id` INTEGER not null,
   `name` VARCHAR(20),
   constraint `pond_key` primary key (`id`)
 ) character set utf8mb4 collate utf8mb4_nopad_bin')
 /
-insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (2, 1, 'warning', 'taken, but', timestamp '2026-11-28 22:37:08.791272')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (1, 1, 1, 14, timestamp '2026-11-30 23:43:50.992221', timestamp '2026-11-30 23:43:51.354052', '[["1-2",[["eventlog:1-2:17f8af97",[1,2],1000,"wYIu+CYtJIo"]]],["3-4",[["eventlog:3-4:5cc3ec01",[3,4],1000,"JLFvxLO34B0"]]],["5-6",[["eventlog:5-6:e96f71a6",[5,6],1000,"TCL08pWN9d4"]]],["7-8",[["eventlog:7-8:294a6563",[7,8],1000,"KItQPpCGkB0"]]],["9-10",[["eventlog:9-10:69c37d73",[9,10],1000,"ZYBmEL3bo6k"]]],["11-12",[["eventlog:11-12:97083d1d",[11,12],1000,"NkUPficKga4"]]],["13-14",[["eventlog:13-14:858d37b5",[13,14],1000,"lJQVtM9I0q4"]]]]')
 /
-insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (4, 1, 'error', 'no eventlog:16', timestamp '2026-11-28 22:37:12.164852')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (2, 2, 15, 15, timestamp '2026-11-30 23:43:55.320570', timestamp '2026-11-30 23:43:55.565349', '[["15-15",[["eventlog:15",[15],1000,"azwgDg02vtU"]]]]')
 /
-insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (5, 1, 'fatal', 'the receiver shuts down', timestamp '2026-11-28 22:37:15.119388')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (3, 2, 15, 15, timestamp '2026-11-30 23:43:55.577087', timestamp '2026-11-30 23:43:55.577959', '[["warned",[{"log":"warned","max_changes":0,"sizes":[],"ranges":[15,1]}]]]')
 /
-insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (6, 1, 'retry', 'the receiver answered retry', timestamp '2026-11-28 22:37:18.418370')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (4, 3, 16, 16, timestamp '2026-11-30 23:43:59.358953', timestamp '2026-11-30 23:43:59.644534', '[["16-16",[["eventlog:16",[16],1000,"KBxgrTmMicM"]]]]')
 /
-insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (8, 1, 'error', 'no eventlog:20', timestamp '2026-11-28 22:37:21.635711')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (5, 4, 17, 17, timestamp '2026-11-30 23:44:03.049521', timestamp '2026-11-30 23:44:03.255458', '[["17-17",[["eventlog:17",[17],1000,"Ra4SrEIiWxc"]]]]')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (1, 1, 1, 14, timestamp '2026-11-28 22:37:05.392966', timestamp '2026-11-28 22:37:05.584156', '[["1-2",[["eventlog:1-2:17f8af97",[1,2],1000,"MrLs2zmjK6Y"]]],["3-4",[["eventlog:3-4:5cc3ec01",[3,4],1000,"vprbEk2QcUc"]]],["5-6",[["eventlog:5-6:e96f71a6",[5,6],1000,"F96bXElVzyM"]]],["7-8",[["eventlog:7-8:294a6563",[7,8],1000,"/sBZLJt4oAk"]]],["9-10",[["eventlog:9-10:69c37d73",[9,10],1000,"8ocmB/dpM38"]]],["11-12",[["eventlog:11-12:97083d1d",[11,12],1000,"DYfhHasZZeU"]]],["13-14",[["eventlog:13-14:858d37b5",[13,14],1000,"M5F8n42EXcg"]]]]')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (6, 5, 18, 18, timestamp '2026-11-30 23:44:06.631066', timestamp '2026-11-30 23:44:06.856940', '[["18-18",[["eventlog:18",[18],1000,"31uy3JcApFE"]]]]')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (2, 2, 15, 15, timestamp '2026-11-28 22:37:08.602701', timestamp '2026-11-28 22:37:08.791272', '[["15-15",[["eventlog:15",[15],1000,"m22pnTXijQQ"]]]]')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (7, 6, 20, 20, timestamp '2026-11-30 23:44:10.533369', timestamp '2026-11-30 23:44:10.743222', '[["20-20",[["eventlog:20",[20],1000,"jROWfOL6dlc"]]]]')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (3, 2, 15, 15, timestamp '2026-11-28 22:37:08.793040', timestamp '2026-11-28 22:37:08.793292', '[["warned",[{"log":"warned","max_changes":0,"sizes":[],"ranges":[15,1]}]]]')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (8, 7, 21, 22, timestamp '2026-11-30 23:44:18.277099', timestamp '2026-11-30 23:44:18.281081', '[["refused",[{"log":"refused","max_changes":0,"sizes":[],"ranges":[21,2]}]]]')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (4, 3, 16, 16, timestamp '2026-11-28 22:37:11.995260', timestamp '2026-11-28 22:37:12.164852', '[["16-16",[["eventlog:16",[16],1000,"bv0A7O+5ppg"]]]]')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (9, 8, 23, 27, timestamp '2026-11-30 23:44:23.117047', timestamp '2026-11-30 23:44:23.368763', '[["23-23",[["eventlog:23",[23],1000,"OGBcJ9a2/Y0"]]],["24-24",[["eventlog:24",[24],1000,"h3ueYoyC5fc"]]],["25-25",[["eventlog:25",[25],1000,"btqnjq2D/sA"]]],["26-26",[["eventlog:26",[26],1000,"P+iORGvzFt4"]]],["27-27",[["eventlog:27",[27],1000,"hmm8JnSCjQE"]]]]')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (5, 4, 17, 17, timestamp '2026-11-28 22:37:14.915820', timestamp '2026-11-28 22:37:15.119388', '[["17-17",[["eventlog:17",[17],1000,"9jPNdJ6Eztg"]]]]')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (10, 9, 28, 30, timestamp '2026-11-30 23:44:28.477927', null, '[["28-28",[["eventlog:28",[28],1000,"29PHFNJy2sM"]]],["29-29",[["eventlog:29",[29],1000,"56DVUnzUHhE"]]],["30-30",[["eventlog:30",[30],1000,"0UKcG7+2j/o"]]]]')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (6, 5, 18, 18, timestamp '2026-11-28 22:37:18.237274', timestamp '2026-11-28 22:37:18.418370', '[["18-18",[["eventlog:18",[18],1000,"CHYuBWJVtQU"]]]]')
+insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (16, 'eventlog:16', 'no eventlog:16', '<nds dtdversion="4.0"><source><product version="0.1.0">eventlog</product><contact>eventlog</contact></source><input><modify class-name="usr" event-id="eventlog:16"><association>idu=2,table=usr,schema=database_of_the_fixture</association><modify-attr attr-name="fname"><remove-value><value type="string">Jill</value></remove-value><add-value><value type="string">changed</value></add-value></modify-attr></modify></input></nds>', 1, timestamp '2026-11-30 23:43:59.628286')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (8, 6, 20, 20, timestamp '2026-11-28 22:37:21.447471', timestamp '2026-11-28 22:37:21.635711', '[["20-20",[["eventlog:20",[20],1000,"ZWrUD8cyiJ0"]]]]')
+insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (17, 'eventlog:17', 'the receiver shuts down', '<nds dtdversion="4.0"><source><product version="0.1.0">eventlog</product><contact>eventlog</contact></source><input><modify class-name="usr" event-id="eventlog:17"><association>idu=7,table=usr,schema=database_of_the_fixture</association><modify-attr attr-name="fname"><remove-value><value type="string">Joy</value></remove-value><add-value><value type="string">changed</value></add-value></modify-attr></modify></input></nds>', 1, timestamp '2026-11-30 23:44:03.240065')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (9, 7, 21, 22, timestamp '2026-11-28 22:37:26.867443', timestamp '2026-11-28 22:37:26.867569', '[["refused",[{"log":"refused","max_changes":0,"sizes":[],"ranges":[21,2]}]]]')
+insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (21, null, 'malformed key: at character 9, expected ''='' after the column name', null, 1, timestamp '2026-11-30 23:44:18.265474')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (10, 8, 23, 27, timestamp '2026-11-28 22:37:30.815514', timestamp '2026-11-28 22:37:31.032048', '[["23-23",[["eventlog:23",[23],1000,"9hvaYaC48m8"]]],["24-24",[["eventlog:24",[24],1000,"k2N+Jmugw0U"]]],["25-25",[["eventlog:25",[25],1000,"JYDwOl2nEK4"]]],["26-26",[["eventlog:26",[26],1000,"o8zxxgMNXLg"]]],["27-27",[["eventlog:27",[27],1000,"hJziUNNmVYE"]]]]')
-/
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (11, 9, 28, 30, timestamp '2026-11-28 22:37:35.141208', null, '[["28-28",[["eventlog:28",[28],1000,"qJiGQbmbbaI"]]],["29-29",[["eventlog:29",[29],1000,"LIwf1O/nwOE"]]],["30-30",[["eventlog:30",[30],1000,"NqYyX+R7UgA"]]]]')
-/
-insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (16, 'eventlog:16', 'no eventlog:16', '<nds dtdversion="4.0"><source><product version="0.1.0">eventlog</product><contact>eventlog</contact></source><input><modify class-name="usr" event-id="eventlog:16"><association>idu=2,table=usr,schema=database_of_the_fixture</association><modify-attr attr-name="fname"><remove-value><value type="string">Jill</value></remove-value><add-value><value type="string">changed</value></add-value></modify-attr></modify></input></nds>', 1, timestamp '2026-11-28 22:37:12.164394')
-/
-insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (17, 'eventlog:17', 'the receiver shuts down', '<nds dtdversion="4.0"><source><product version="0.1.0">eventlog</product><contact>eventlog</contact></source><input><modify class-name="usr" event-id="eventlog:17"><association>idu=7,table=usr,schema=database_of_the_fixture</association><modify-attr attr-name="fname"><remove-value><value type="string">Joy</value></remove-value><add-value><value type="string">changed</value></add-value></modify-attr></modify></input></nds>', 1, timestamp '2026-11-28 22:37:15.115531')
-/
-insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (21, null, 'malformed key: at character 9, expected ''='' after the column name', null, 1, timestamp '2026-11-28 22:37:26.863651')
-/
-insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (22, null, 'event_type is 12, not 1 to 8', null, 1, timestamp '2026-11-28 22:37:26.863651')
+insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (22, null, 'event_type is 12, not 1 to 8', null, 1, timestamp '2026-11-30 23:44:18.265474')
 /
 insert into `eventlog_held` (`object_hash`, `spelling_hash`, `table_name`, `table_key`) values ('79603cb1610edc6eb79065b9f76eda9c20d9c51350bf823fde43933d61b96e45', '79603cb1610edc6eb79065b9f76eda9c20d9c51350bf823fde43933d61b96e45', 'usr', 'idu=3')
 /
-insert into `eventlog_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (1, timestamp '2026-11-28 22:37:22.691274', 'eventlog', 'skip', 'usr', 'idu=4', 20, 20, 1, '[20]', 'eventlog:20', 'E', 'ada', 'given up', null)
+insert into `eventlog_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (1, timestamp '2026-11-30 23:44:11.977105', 'eventlog', 'skip', 'usr', 'idu=4', 20, 20, 1, '[20]', 'eventlog:20', 'E', 'ada', 'given up', null)
 /
-insert into `eventlog_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (2, timestamp '2026-11-28 22:37:31.561386', 'eventlog', 'resync', 'database_of_the_fixture.dept', null, null, null, null, null, null, null, null, 'are being logged, as event type 5', null)
+insert into `eventlog_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (2, timestamp '2026-11-30 23:44:23.961052', 'eventlog', 'resync', 'database_of_the_fixture.dept', null, null, null, null, null, null, null, null, 'are being logged, as event type 5', null)
 /
-insert into `eventlog_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (3, timestamp '2026-11-28 22:37:39.825388', 'eventlog', 'pause', null, null, null, null, null, null, null, null, 'ada', 'an upgrade', null)
+insert into `eventlog_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (3, timestamp '2026-11-30 23:44:33.553086', 'eventlog', 'pause', null, null, null, null, null, null, null, null, 'ada', 'an upgrade', null)
 /
 insert into `eventlog_resync` (`table_name`, `choice`, `last_key`, `rows_logged`) values ('database_of_the_fixture.dept', '[5, null]', '[["int", 2]]', 2)
 /
-insert into `eventlog_retry` (`object_hash`, `first_id`, `event_id`, `object_table`, `object_key`, `record_ids`, `max_changes`, `tries`, `next_at`, `reason`) values ('79603cb1610edc6eb79065b9f76eda9c20d9c51350bf823fde43933d61b96e45', 18, 'eventlog:18', 'usr', 'idu=3', '[18]', 1000, 1, timestamp '2026-11-28 22:37:40.266485', 'the receiver answered retry')
+insert into `eventlog_retry` (`object_hash`, `first_id`, `event_id`, `object_table`, `object_key`, `record_ids`, `max_changes`, `tries`, `next_at`, `reason`) values ('79603cb1610edc6eb79065b9f76eda9c20d9c51350bf823fde43933d61b96e45', 18, 'eventlog:18', 'usr', 'idu=3', '[18]', 1000, 1, timestamp '2026-11-30 23:44:33.998585', 'the receiver answered retry')
 /
 insert into `eventlog_sent` (`record_id`) values (30)
 /
-insert into `eventlog_state` (`one`, `attached`, `association`, `epoch`, `leader`, `leader_session`, `leader_since`, `paused_at`, `paused_by`, `pause_reason`, `rested_at`, `cycle_at`, `cycle_facts`, `heartbeat_at`, `published_as`, `slot_facts`) values (1, 0, 'canonical', 9, 'test', '155', timestamp '2026-11-28 22:37:32.530204', timestamp '2026-11-28 22:37:39.819269', 'ada', 'an upgrade', null, null, null, null, null, null)
+insert into `eventlog_state` (`one`, `attached`, `association`, `epoch`, `leader`, `leader_session`, `leader_since`, `paused_at`, `paused_by`, `pause_reason`, `rested_at`, `cycle_at`, `cycle_facts`, `heartbeat_at`, `published_as`, `slot_facts`) values (1, 0, 'canonical', 9, 'test', '155', timestamp '2026-11-30 23:44:25.241737', timestamp '2026-11-30 23:44:33.549078', 'ada', 'an upgrade', null, null, null, null, null, null)
 /
-insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'dept', 'database_of_the_fixture', 'dept', 'dept', null, null, '{"without": ["photo"]}', timestamp '2026-11-28 22:36:58.011755', 'eventlog')
+insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'dept', 'database_of_the_fixture', 'dept', 'dept', null, null, '{"without": ["photo"]}', timestamp '2026-11-30 23:43:42.526146', 'eventlog')
 /
-insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'grp', 'database_of_the_fixture', 'grp', 'grp', null, null, '{"delete": null, "insert": 7, "update": 8}', timestamp '2026-11-28 22:36:58.975943', 'eventlog')
+insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'grp', 'database_of_the_fixture', 'grp', 'grp', null, null, '{"delete": null, "insert": 7, "update": 8}', timestamp '2026-11-30 23:43:43.450608', 'eventlog')
 /
-insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'item', 'database_of_the_fixture', 'item', 'item', null, null, '{"columns": ["price"], "granularity": "row", "insert": 1, "update": 3}', timestamp '2026-11-28 22:37:00.127269', 'eventlog')
+insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'item', 'database_of_the_fixture', 'item', 'item', null, null, '{"columns": ["price"], "granularity": "row", "insert": 1, "update": 3}', timestamp '2026-11-30 23:43:44.645481', 'eventlog')
 /
-insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'usr', 'database_of_the_fixture', 'usr', 'usr', null, null, '{"insert": 1, "update": 2}', timestamp '2026-11-28 22:36:56.992963', 'eventlog')
+insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'usr', 'database_of_the_fixture', 'usr', 'usr', null, null, '{"insert": 1, "update": 2}', timestamp '2026-11-30 23:43:41.233759', 'eventlog')
 /
-insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'usr_phone', 'database_of_the_fixture', 'usr', null, null, null, '["n"]', timestamp '2026-11-28 22:36:56.999268', 'eventlog')
+insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'usr_phone', 'database_of_the_fixture', 'usr', null, null, null, '["n"]', timestamp '2026-11-30 23:43:41.234071', 'eventlog')
 /
 insert into `eventlog_try` (`record_id`, `try_number`, `event_id`, `batch`, `part`) values (15, 1, 'eventlog:15', 2, 1)
 /
@@ -1158,7 +1169,7 @@ insert into `eventlog_try` (`record_id`, `try_number`, `event_id`, `batch`, `par
 /
 insert into `eventlog_try` (`record_id`, `try_number`, `event_id`, `batch`, `part`) values (18, 1, 'eventlog:18', 6, 1)
 /
-insert into `eventlog_try` (`record_id`, `try_number`, `event_id`, `batch`, `part`) values (20, 1, 'eventlog:20', 8, 1)
+insert into `eventlog_try` (`record_id`, `try_number`, `event_id`, `batch`, `part`) values (20, 1, 'eventlog:20', 7, 1)
 /
 insert into `eventlog_version` (`version_num`) values ('0001')
 /

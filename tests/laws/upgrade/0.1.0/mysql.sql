@@ -1491,6 +1491,17 @@ create table `database_of_the_fixture`.`eventlog_applied_marks` (
   constraint `eventlog_applied_marks_key` primary key (source, mark)
 ) character set utf8mb4 collate utf8mb4_0900_bin
 /
+create table `database_of_the_fixture`.`eventlog_applied_refused` (
+  source varchar(200) not null,
+  mark varchar(200) not null,
+  object_digest varchar(64) not null,
+  place numeric(19) not null,
+  tried numeric(19) not null,
+  state varchar(10) not null,
+  constraint `eventlog_applied_refused_key` primary key (source, mark, object_digest),
+  constraint `eventlog_applied_refused_objects_key` unique (source, object_digest, mark)
+) character set utf8mb4 collate utf8mb4_0900_bin
+/
 create table `database_of_the_fixture`.`eventlog_applied_ddl` (
   source varchar(200) not null,
   made_at timestamp not null,
@@ -1509,181 +1520,181 @@ create table `database_of_the_fixture`.`pond` (
   constraint `pond_key` primary key (`id`)
 ) character set utf8mb4 collate utf8mb4_0900_bin
 /
-insert into `compared` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (1, 'S', 1, timestamp '2026-11-29 11:22:29.567141', null, 'database_of_the_fixture.pet', 'idp=1', 'name', null, 'Rex I')
+insert into `compared` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (1, 'S', 1, timestamp '2026-11-30 23:45:55.827176', null, 'database_of_the_fixture.pet', 'idp=1', 'name', null, 'Rex I')
 /
-insert into `compared` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (2, 'S', 1, timestamp '2026-11-29 11:22:29.567141', null, 'database_of_the_fixture.pet', 'idp=2', 'name', null, 'Mimi')
+insert into `compared` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (2, 'S', 1, timestamp '2026-11-30 23:45:55.827176', null, 'database_of_the_fixture.pet', 'idp=2', 'name', null, 'Mimi')
 /
-insert into `compared_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (1, 1, 1, 2, timestamp '2026-11-29 11:22:29.604070', timestamp '2026-11-29 11:22:29.606962', '[["1-1",[["compared:1",[1],1000,"To2e+7zo5hM"]]],["2-2",[["compared:2",[2],1000,"OPM816H5gEs"]]]]')
+insert into `compared_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (1, 1, 1, 2, timestamp '2026-11-30 23:45:56.057170', timestamp '2026-11-30 23:45:56.088480', '[["1-1",[["compared:1",[1],1000,"2fMgUxq+k8U"]]],["2-2",[["compared:2",[2],1000,"7uXDuSLrmuY"]]]]')
 /
-insert into `compared_known` (`object_table`, `key_hash`, `object_key`, `digest`, `row_values`, `next_digest`, `next_values`, `first_id`, `last_id`, `failed`) values ('database_of_the_fixture.pet', '1c62bc14ecd9ef26dc7f68bf6a71327d', 'idp=2', null, null, 'bd3f6dfdd6f648a82f023658ec13596b', '2da5ef1bec4fa78a{"name": "Mimi"}', 2, 2, 0)
+insert into `compared_known` (`object_table`, `key_hash`, `object_key`, `digest`, `row_values`, `next_digest`, `next_values`, `first_id`, `last_id`, `failed`) values ('database_of_the_fixture.pet', '1c62bc14ecd9ef26dc7f68bf6a71327d', 'idp=2', null, null, 'bd3f6dfdd6f648a82f023658ec13596b', '81c5f6dc1b486577{"name": "Mimi"}', 2, 2, 0)
 /
-insert into `compared_known` (`object_table`, `key_hash`, `object_key`, `digest`, `row_values`, `next_digest`, `next_values`, `first_id`, `last_id`, `failed`) values ('database_of_the_fixture.pet', '8752300b51abe210fd9e51c9e3c449b3', 'idp=1', null, null, '5da7b7014d136b317d9a66ab591e2508', '19121e08bab766d2{"name": "Rex I"}', 1, 1, 0)
+insert into `compared_known` (`object_table`, `key_hash`, `object_key`, `digest`, `row_values`, `next_digest`, `next_values`, `first_id`, `last_id`, `failed`) values ('database_of_the_fixture.pet', '8752300b51abe210fd9e51c9e3c449b3', 'idp=1', null, null, '5da7b7014d136b317d9a66ab591e2508', '0010690ef871188b{"name": "Rex I"}', 1, 1, 0)
 /
 insert into `compared_known` (`object_table`, `key_hash`, `object_key`, `digest`, `row_values`, `next_digest`, `next_values`, `first_id`, `last_id`, `failed`) values ('database_of_the_fixture.pet', 'base', 'base', null, '{"format": 2, "objects": 2, "mark": null, "names": ["name"], "key": ["idp"], "stale": [], "unsure": false}', null, null, null, null, 0)
 /
-insert into `compared_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (1, timestamp '2026-11-29 11:22:29.478101', 'eventlog', 'publish', null, null, null, null, null, null, null, null, null, '{"document": "xds", "time_syntax": 1, "insert_query_back": "modify", "dialect": "mysql", "tables": [{"schema": "database_of_the_fixture", "name": "pet", "key": ["idp"], "view": false, "logged_as": null, "closed": false, "columns": [{"name": "idp", "type": "int", "kind": "INT", "published": "idp"}, {"name": "name", "type": "varchar(64)", "kind": "STRING", "published": "name"}]}]}', null)
+insert into `compared_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (1, timestamp '2026-11-30 23:45:55.234158', 'eventlog', 'publish', null, null, null, null, null, null, null, null, null, '{"document": "xds", "time_syntax": 1, "insert_query_back": "modify", "dialect": "mysql", "tables": [{"schema": "database_of_the_fixture", "name": "pet", "key": ["idp"], "view": false, "logged_as": null, "closed": false, "columns": [{"name": "idp", "type": "int", "kind": "INT", "published": "idp"}, {"name": "name", "type": "varchar(64)", "kind": "STRING", "published": "name"}]}]}', null)
 /
-insert into `compared_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (2, timestamp '2026-11-29 11:22:29.516516', 'eventlog', 'compare', 'database_of_the_fixture.pet', null, null, null, null, null, null, null, null, null, null)
+insert into `compared_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (2, timestamp '2026-11-30 23:45:55.587661', 'eventlog', 'compare', 'database_of_the_fixture.pet', null, null, null, null, null, null, null, null, null, null)
 /
 insert into `compared_sent` (`record_id`) values (2)
 /
-insert into `compared_state` (`one`, `attached`, `association`, `epoch`, `leader`, `leader_session`, `leader_since`, `paused_at`, `paused_by`, `pause_reason`, `rested_at`, `cycle_at`, `cycle_facts`, `heartbeat_at`, `published_as`, `slot_facts`) values (1, 0, 'canonical', 1, 'vm, pid 14788', '2889', timestamp '2026-11-29 11:22:29.457803', null, null, null, null, timestamp '2026-11-29 11:22:29.607839', '{"rows": 2, "finished": 2, "documents": 2, "events": 2, "refused": 0, "loopback": 0, "full": false, "paused": false, "stopped": false, "down": null, "outage": [], "wait": null, "unread": {}, "stopped_tables": [], "seconds": 0.012372448996757157, "query_back": 9.113995474763215e-06, "delivery": 0.00109883799450472, "answers": {}, "running": false, "worked": {"at": "2026-11-29 11:22:29.606921", "rows": 2, "finished": 2, "documents": 2, "events": 2, "refused": 0, "seconds": 0.012372448996757157}, "down_since": null, "next_try": null, "pace": 161.65, "finished_by_leader": 2, "course": [[1795951349.59, 2, 0]]}', null, '{"values": {"sync_tables": "pet", "allow_loopback": true, "handle_future_events": false, "publication_mode": "compare"}, "tables": {}, "has_source": false}', null)
+insert into `compared_state` (`one`, `attached`, `association`, `epoch`, `leader`, `leader_session`, `leader_since`, `paused_at`, `paused_by`, `pause_reason`, `rested_at`, `cycle_at`, `cycle_facts`, `heartbeat_at`, `published_as`, `slot_facts`) values (1, 0, 'canonical', 1, 'vm, pid 29064', '174', timestamp '2026-11-30 23:45:55.013091', null, null, null, null, timestamp '2026-11-30 23:45:56.098633', '{"rows": 2, "finished": 2, "documents": 2, "events": 2, "refused": 0, "loopback": 0, "full": false, "paused": false, "stopped": false, "down": null, "outage": [], "wait": null, "unread": {}, "stopped_tables": [], "no_page": "", "seconds": 0.13712628700159257, "query_back": 5.9110025176778436e-06, "delivery": 0.014547610997396987, "delivery_wait": 0.011477500997396972, "answers": {}, "running": false, "worked": {"at": "2026-11-30 23:45:56.079229", "rows": 2, "finished": 2, "documents": 2, "events": 2, "refused": 0, "seconds": 0.13712628700159257, "delivery": 0.014547610997396987, "delivery_wait": 0.011477500997396972}, "down_since": null, "next_try": null, "remedy": null, "pace": 14.59, "slow_delivery": "", "finished_by_leader": 2, "course": [[1796082355.94, 2, 0, 0]]}', null, '{"values": {"sync_tables": "pet", "allow_loopback": true, "handle_future_events": false, "publication_mode": "compare"}, "tables": {}, "has_source": false}', null)
 /
 insert into `compared_version` (`version_num`) values ('0001')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (1, 'S', 1, timestamp '2026-11-29 11:22:19.856615', 'eventlog', 'usr', 'idu=1', 'fname', null, 'Jack')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (1, 'S', 1, timestamp '2026-11-30 23:45:21.642978', 'eventlog', 'usr', 'idu=1', 'fname', null, 'Jack')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (2, 'S', 1, timestamp '2026-11-29 11:22:19.856615', 'eventlog', 'usr', 'idu=1', 'lname', null, 'Frost')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (2, 'S', 1, timestamp '2026-11-30 23:45:21.642978', 'eventlog', 'usr', 'idu=1', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (3, 'S', 1, timestamp '2026-11-29 11:22:19.941890', 'eventlog', 'usr', 'idu=2', 'fname', null, 'Jill')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (3, 'S', 1, timestamp '2026-11-30 23:45:21.855145', 'eventlog', 'usr', 'idu=2', 'fname', null, 'Jill')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (4, 'S', 1, timestamp '2026-11-29 11:22:19.941890', 'eventlog', 'usr', 'idu=2', 'lname', null, 'Frost')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (4, 'S', 1, timestamp '2026-11-30 23:45:21.855145', 'eventlog', 'usr', 'idu=2', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (5, 'S', 1, timestamp '2026-11-29 11:22:20.005848', 'eventlog', 'usr', 'idu=3', 'fname', null, 'June')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (5, 'S', 1, timestamp '2026-11-30 23:45:22.097948', 'eventlog', 'usr', 'idu=3', 'fname', null, 'June')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (6, 'S', 1, timestamp '2026-11-29 11:22:20.005848', 'eventlog', 'usr', 'idu=3', 'lname', null, 'Frost')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (6, 'S', 1, timestamp '2026-11-30 23:45:22.097948', 'eventlog', 'usr', 'idu=3', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (7, 'S', 1, timestamp '2026-11-29 11:22:20.051378', 'eventlog', 'usr', 'idu=4', 'fname', null, 'Joe')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (7, 'S', 1, timestamp '2026-11-30 23:45:22.331072', 'eventlog', 'usr', 'idu=4', 'fname', null, 'Joe')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (8, 'S', 1, timestamp '2026-11-29 11:22:20.051378', 'eventlog', 'usr', 'idu=4', 'lname', null, 'Frost')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (8, 'S', 1, timestamp '2026-11-30 23:45:22.331072', 'eventlog', 'usr', 'idu=4', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (9, 'S', 1, timestamp '2026-11-29 11:22:20.107296', 'eventlog', 'usr', 'idu=5', 'fname', null, 'Jim')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (9, 'S', 1, timestamp '2026-11-30 23:45:22.575840', 'eventlog', 'usr', 'idu=5', 'fname', null, 'Jim')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (10, 'S', 1, timestamp '2026-11-29 11:22:20.107296', 'eventlog', 'usr', 'idu=5', 'lname', null, 'Frost')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (10, 'S', 1, timestamp '2026-11-30 23:45:22.575840', 'eventlog', 'usr', 'idu=5', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (11, 'S', 1, timestamp '2026-11-29 11:22:20.163080', 'eventlog', 'usr', 'idu=6', 'fname', null, 'Jane')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (11, 'S', 1, timestamp '2026-11-30 23:45:22.848862', 'eventlog', 'usr', 'idu=6', 'fname', null, 'Jane')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (12, 'S', 1, timestamp '2026-11-29 11:22:20.163080', 'eventlog', 'usr', 'idu=6', 'lname', null, 'Frost')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (12, 'S', 1, timestamp '2026-11-30 23:45:22.848862', 'eventlog', 'usr', 'idu=6', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (13, 'S', 1, timestamp '2026-11-29 11:22:20.222069', 'eventlog', 'usr', 'idu=7', 'fname', null, 'Joy')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (13, 'S', 1, timestamp '2026-11-30 23:45:23.091108', 'eventlog', 'usr', 'idu=7', 'fname', null, 'Joy')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (14, 'S', 1, timestamp '2026-11-29 11:22:20.222069', 'eventlog', 'usr', 'idu=7', 'lname', null, 'Frost')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (14, 'S', 1, timestamp '2026-11-30 23:45:23.091108', 'eventlog', 'usr', 'idu=7', 'lname', null, 'Frost')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (15, 'W', 2, timestamp '2026-11-29 11:22:21.055077', 'eventlog', 'usr', 'idu=1', 'fname', 'Jack', 'changed')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (15, 'W', 2, timestamp '2026-11-30 23:45:25.990798', 'eventlog', 'usr', 'idu=1', 'fname', 'Jack', 'changed')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (16, 'E', 2, timestamp '2026-11-29 11:22:21.566113', 'eventlog', 'usr', 'idu=2', 'fname', 'Jill', 'changed')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (16, 'E', 2, timestamp '2026-11-30 23:45:28.255276', 'eventlog', 'usr', 'idu=2', 'fname', 'Jill', 'changed')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (17, 'F', 2, timestamp '2026-11-29 11:22:22.188727', 'eventlog', 'usr', 'idu=7', 'fname', 'Joy', 'changed')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (17, 'F', 2, timestamp '2026-11-30 23:45:30.827535', 'eventlog', 'usr', 'idu=7', 'fname', 'Joy', 'changed')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (18, 'N', 2, timestamp '2026-11-29 11:22:22.906434', 'eventlog', 'usr', 'idu=3', 'fname', 'June', 'changed')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (18, 'N', 2, timestamp '2026-11-30 23:45:33.190119', 'eventlog', 'usr', 'idu=3', 'fname', 'June', 'changed')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (19, 'N', 2, timestamp '2026-11-29 11:22:23.417954', 'eventlog', 'usr', 'idu=3', 'lname', 'Frost', 'held')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (19, 'N', 2, timestamp '2026-11-30 23:45:35.954937', 'eventlog', 'usr', 'idu=3', 'lname', 'Frost', 'held')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (20, 'W', 2, timestamp '2026-11-29 11:22:23.471051', 'eventlog', 'usr', 'idu=4', 'fname', 'Joe', 'changed')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (20, 'W', 2, timestamp '2026-11-30 23:45:36.161920', 'eventlog', 'usr', 'idu=4', 'fname', 'Joe', 'changed')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (21, 'E', 6, timestamp '2026-11-29 11:22:24.483884', null, 'usr', 'nonsense', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (21, 'E', 6, timestamp '2026-11-30 23:45:40.818620', null, 'usr', 'nonsense', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (22, 'E', 12, timestamp '2026-11-29 11:22:24.483884', null, 'usr', 'idu=5', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (22, 'E', 12, timestamp '2026-11-30 23:45:40.818620', null, 'usr', 'idu=5', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (23, 'S', 5, timestamp '2026-11-29 11:22:25.918460', 'eventlog', 'dept', 'idd=1', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (23, 'S', 5, timestamp '2026-11-30 23:45:45.053123', 'eventlog', 'dept', 'idd=1', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (24, 'S', 5, timestamp '2026-11-29 11:22:26.037252', 'eventlog', 'dept', 'idd=2', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (24, 'S', 5, timestamp '2026-11-30 23:45:45.305188', 'eventlog', 'dept', 'idd=2', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (25, 'S', 5, timestamp '2026-11-29 11:22:26.162291', 'eventlog', 'dept', 'idd=3', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (25, 'S', 5, timestamp '2026-11-30 23:45:45.515966', 'eventlog', 'dept', 'idd=3', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (26, 'S', 5, timestamp '2026-11-29 11:22:26.229906', 'eventlog', 'dept', 'idd=4', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (26, 'S', 5, timestamp '2026-11-30 23:45:45.788593', 'eventlog', 'dept', 'idd=4', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (27, 'S', 5, timestamp '2026-11-29 11:22:26.294826', 'eventlog', 'dept', 'idd=5', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (27, 'S', 5, timestamp '2026-11-30 23:45:46.073810', 'eventlog', 'dept', 'idd=5', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (28, 'N', 5, timestamp '2026-11-29 11:22:27.966123', null, 'dept', 'idd=1', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (28, 'N', 5, timestamp '2026-11-30 23:45:50.130568', null, 'dept', 'idd=1', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (29, 'N', 5, timestamp '2026-11-29 11:22:27.966123', null, 'dept', 'idd=2', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (29, 'N', 5, timestamp '2026-11-30 23:45:50.130568', null, 'dept', 'idd=2', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (30, 'N', 2, timestamp '2026-11-29 11:22:28.042483', 'eventlog', 'usr', 'idu=5', 'fname', 'Jim', 'changed')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (30, 'N', 2, timestamp '2026-11-30 23:45:50.420503', 'eventlog', 'usr', 'idu=5', 'fname', 'Jim', 'changed')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (31, 'N', 1, timestamp '2026-11-29 11:22:29.152535', null, 'usr', 'idu=1', 'fname', null, 'a')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (31, 'N', 1, timestamp '2026-11-30 23:45:53.718911', null, 'usr', 'idu=1', 'fname', null, 'a')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (32, 'N', 2, timestamp '2026-11-29 11:22:29.155273', null, 'usr', 'idu=1', 'fname', 'a', 'b')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (32, 'N', 2, timestamp '2026-11-30 23:45:53.723931', null, 'usr', 'idu=1', 'fname', 'a', 'b')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (33, 'N', 3, timestamp '2026-11-29 11:22:29.155273', null, 'usr', 'idu=1', 'fname', 'b', 'it''s \\ one')
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (33, 'N', 3, timestamp '2026-11-30 23:45:53.723931', null, 'usr', 'idu=1', 'fname', 'b', 'it''s \\ one')
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (34, 'N', 4, timestamp '2026-11-29 11:22:29.158566', null, 'usr', 'idu=6', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (34, 'N', 4, timestamp '2026-11-30 23:45:53.725281', null, 'usr', 'idu=6', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (35, 'N', 5, timestamp '2026-11-29 11:22:29.158566', null, 'usr', 'idu=1', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (35, 'N', 5, timestamp '2026-11-30 23:45:53.725281', null, 'usr', 'idu=1', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (36, 'N', 6, timestamp '2026-11-29 11:22:29.158566', null, 'usr', 'idu=2', null, null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (36, 'N', 6, timestamp '2026-11-30 23:45:53.725281', null, 'usr', 'idu=2', null, null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (37, 'N', 7, timestamp '2026-11-29 11:22:29.162673', null, 'usr', 'idu=1', 'lname', null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (37, 'N', 7, timestamp '2026-11-30 23:45:53.730203', null, 'usr', 'idu=1', 'lname', null, null)
 /
-insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (38, 'N', 8, timestamp '2026-11-29 11:22:29.162673', null, 'usr', 'idu=1', 'lname', null, null)
+insert into `eventlog` (`record_id`, `status`, `event_type`, `event_time`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`) values (38, 'N', 8, timestamp '2026-11-30 23:45:53.730203', null, 'usr', 'idu=1', 'lname', null, null)
+/
+insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (2, 1, 'warning', 'taken, but', timestamp '2026-11-30 23:45:28.122026')
+/
+insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (4, 1, 'error', 'no eventlog:16', timestamp '2026-11-30 23:45:30.695111')
+/
+insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (5, 1, 'fatal', 'the receiver shuts down', timestamp '2026-11-30 23:45:32.939808')
+/
+insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (6, 1, 'retry', 'the receiver answered retry', timestamp '2026-11-30 23:45:35.713667')
+/
+insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (7, 1, 'error', 'no eventlog:20', timestamp '2026-11-30 23:45:39.423623')
 /
 insert into `eventlog_applied` (`source`, `state`, `rounds`) values ('qlik-table', '{"version": 1, "by": "stream", "read": "{\\"since\\": \\"\\", \\"tables\\": {\\"fish\\": [\\"2023111422134099\\", \\"20231114221441000000000000000000011\\", [\\"20231114221440000000000000000000008BU\\", \\"20231114221441000000000000000000011I\\"]], \\"pond\\": [\\"2023111422134099\\", \\"20231114221441000000000000000000010\\", [\\"20231114221440000000000000000000009D\\", \\"20231114221441000000000000000000010BU\\"]]}, \\"loaded\\": {}}", "changed": [[null, "fish"], [null, "pond"]], "loading": []}', 1)
 /
-insert into `eventlog_applied_ddl` (`source`, `made_at`, `statement`) values ('qlik-table', timestamp '2026-11-29 11:22:20', 'create table `database_of_the_fixture`.`fish` (
+insert into `eventlog_applied_ddl` (`source`, `made_at`, `statement`) values ('qlik-table', timestamp '2026-11-30 23:45:21', 'create table `database_of_the_fixture`.`fish` (
   `id` INTEGER not null,
   `name` VARCHAR(20),
   constraint `fish_key` primary key (`id`)
 ) character set utf8mb4 collate utf8mb4_0900_bin')
 /
-insert into `eventlog_applied_ddl` (`source`, `made_at`, `statement`) values ('qlik-table', timestamp '2026-11-29 11:22:20', 'create table `database_of_the_fixture`.`pond` (
+insert into `eventlog_applied_ddl` (`source`, `made_at`, `statement`) values ('qlik-table', timestamp '2026-11-30 23:45:21', 'create table `database_of_the_fixture`.`pond` (
   `id` INTEGER not null,
   `name` VARCHAR(20),
   constraint `pond_key` primary key (`id`)
 ) character set utf8mb4 collate utf8mb4_0900_bin')
 /
-insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (2, 1, 'warning', 'taken, but', timestamp '2026-11-29 11:22:21.518790')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (1, 1, 1, 14, timestamp '2026-11-30 23:45:25.526135', timestamp '2026-11-30 23:45:25.737202', '[["1-2",[["eventlog:1-2:17f8af97",[1,2],1000,"KRnwW2Jo4j4"]]],["3-4",[["eventlog:3-4:5cc3ec01",[3,4],1000,"/DqrviuCrSQ"]]],["5-6",[["eventlog:5-6:e96f71a6",[5,6],1000,"XW6zSpll7ug"]]],["7-8",[["eventlog:7-8:294a6563",[7,8],1000,"VuFfybLQyvM"]]],["9-10",[["eventlog:9-10:69c37d73",[9,10],1000,"a4brltkIVA0"]]],["11-12",[["eventlog:11-12:97083d1d",[11,12],1000,"aefvGjN2yIU"]]],["13-14",[["eventlog:13-14:858d37b5",[13,14],1000,"y8wPgIfJKeI"]]]]')
 /
-insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (4, 1, 'error', 'no eventlog:16', timestamp '2026-11-29 11:22:22.132570')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (2, 2, 15, 15, timestamp '2026-11-30 23:45:27.945288', timestamp '2026-11-30 23:45:28.123870', '[["15-15",[["eventlog:15",[15],1000,"OCwOwFyvyXE"]]]]')
 /
-insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (5, 1, 'fatal', 'the receiver shuts down', timestamp '2026-11-29 11:22:22.866696')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (3, 2, 15, 15, timestamp '2026-11-30 23:45:28.124223', timestamp '2026-11-30 23:45:28.124494', '[["warned",[{"log":"warned","max_changes":0,"sizes":[],"ranges":[15,1]}]]]')
 /
-insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (6, 1, 'retry', 'the receiver answered retry', timestamp '2026-11-29 11:22:23.386693')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (4, 3, 16, 16, timestamp '2026-11-30 23:45:30.511737', timestamp '2026-11-30 23:45:30.698041', '[["16-16",[["eventlog:16",[16],1000,"s+hctzKIrMw"]]]]')
 /
-insert into `eventlog_answer` (`batch`, `part`, `answer`, `words`, `answered_at`) values (8, 1, 'error', 'no eventlog:20', timestamp '2026-11-29 11:22:24.120542')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (5, 4, 17, 17, timestamp '2026-11-30 23:45:32.782443', timestamp '2026-11-30 23:45:32.941080', '[["17-17",[["eventlog:17",[17],1000,"so5Ta2wfwAs"]]]]')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (1, 1, 1, 14, timestamp '2026-11-29 11:22:20.945753', timestamp '2026-11-29 11:22:21.008498', '[["1-2",[["eventlog:1-2:17f8af97",[1,2],1000,"XtAowBnNlnA"]]],["3-4",[["eventlog:3-4:5cc3ec01",[3,4],1000,"TyovxN7itWI"]]],["5-6",[["eventlog:5-6:e96f71a6",[5,6],1000,"YD6U5UYvks4"]]],["7-8",[["eventlog:7-8:294a6563",[7,8],1000,"KYL8z6isA7Y"]]],["9-10",[["eventlog:9-10:69c37d73",[9,10],1000,"SvuTRxuLSHw"]]],["11-12",[["eventlog:11-12:97083d1d",[11,12],1000,"Kt8I+srwNnk"]]],["13-14",[["eventlog:13-14:858d37b5",[13,14],1000,"b2FsC91YVhY"]]]]')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (6, 5, 18, 18, timestamp '2026-11-30 23:45:35.476344', timestamp '2026-11-30 23:45:35.727432', '[["18-18",[["eventlog:18",[18],1000,"Zvc5fqdANYY"]]]]')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (2, 2, 15, 15, timestamp '2026-11-29 11:22:21.482332', timestamp '2026-11-29 11:22:21.518790', '[["15-15",[["eventlog:15",[15],1000,"sCiz6v90O4Q"]]]]')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (7, 6, 20, 20, timestamp '2026-11-30 23:45:39.137147', timestamp '2026-11-30 23:45:39.434617', '[["20-20",[["eventlog:20",[20],1000,"Me83WVNr/6o"]]]]')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (3, 2, 15, 15, timestamp '2026-11-29 11:22:21.519489', timestamp '2026-11-29 11:22:21.519650', '[["warned",[{"log":"warned","max_changes":0,"sizes":[],"ranges":[15,1]}]]]')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (8, 7, 21, 22, timestamp '2026-11-30 23:45:44.853129', timestamp '2026-11-30 23:45:44.853832', '[["refused",[{"log":"refused","max_changes":0,"sizes":[],"ranges":[21,2]}]]]')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (4, 3, 16, 16, timestamp '2026-11-29 11:22:22.080350', timestamp '2026-11-29 11:22:22.132570', '[["16-16",[["eventlog:16",[16],1000,"XgngUc9CiaQ"]]]]')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (9, 8, 23, 27, timestamp '2026-11-30 23:45:48.937172', timestamp '2026-11-30 23:45:49.177855', '[["23-23",[["eventlog:23",[23],1000,"XAPAW4kqkew"]]],["24-24",[["eventlog:24",[24],1000,"5WJUykCAAgM"]]],["25-25",[["eventlog:25",[25],1000,"ahBjbNPRcyw"]]],["26-26",[["eventlog:26",[26],1000,"yjt5L/spHPs"]]],["27-27",[["eventlog:27",[27],1000,"1I4UTabIgpE"]]]]')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (5, 4, 17, 17, timestamp '2026-11-29 11:22:22.795589', timestamp '2026-11-29 11:22:22.866696', '[["17-17",[["eventlog:17",[17],1000,"4LiopBZ4klk"]]]]')
+insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (10, 9, 28, 30, timestamp '2026-11-30 23:45:53.448816', null, '[["28-28",[["eventlog:28",[28],1000,"F8FMH4dKIfQ"]]],["29-29",[["eventlog:29",[29],1000,"JqxWKyoOWH0"]]],["30-30",[["eventlog:30",[30],1000,"6XdFlW4I0rk"]]]]')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (6, 5, 18, 18, timestamp '2026-11-29 11:22:23.355361', timestamp '2026-11-29 11:22:23.386693', '[["18-18",[["eventlog:18",[18],1000,"jVTNa5CdNvY"]]]]')
+insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (16, 'eventlog:16', 'no eventlog:16', '<nds dtdversion="4.0"><source><product version="0.1.0">eventlog</product><contact>eventlog</contact></source><input><modify class-name="usr" event-id="eventlog:16"><association>idu=2,table=usr,schema=database_of_the_fixture</association><modify-attr attr-name="fname"><remove-value><value type="string">Jill</value></remove-value><add-value><value type="string">changed</value></add-value></modify-attr></modify></input></nds>', 1, timestamp '2026-11-30 23:45:30.687774')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (8, 6, 20, 20, timestamp '2026-11-29 11:22:24.083527', timestamp '2026-11-29 11:22:24.120542', '[["20-20",[["eventlog:20",[20],1000,"fr3dEREVzmE"]]]]')
+insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (17, 'eventlog:17', 'the receiver shuts down', '<nds dtdversion="4.0"><source><product version="0.1.0">eventlog</product><contact>eventlog</contact></source><input><modify class-name="usr" event-id="eventlog:17"><association>idu=7,table=usr,schema=database_of_the_fixture</association><modify-attr attr-name="fname"><remove-value><value type="string">Joy</value></remove-value><add-value><value type="string">changed</value></add-value></modify-attr></modify></input></nds>', 1, timestamp '2026-11-30 23:45:32.938178')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (9, 7, 21, 22, timestamp '2026-11-29 11:22:25.806342', timestamp '2026-11-29 11:22:25.806912', '[["refused",[{"log":"refused","max_changes":0,"sizes":[],"ranges":[21,2]}]]]')
+insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (21, null, 'malformed key: at character 9, expected ''='' after the column name', null, 1, timestamp '2026-11-30 23:45:44.848533')
 /
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (10, 8, 23, 27, timestamp '2026-11-29 11:22:27.397850', timestamp '2026-11-29 11:22:27.520853', '[["23-23",[["eventlog:23",[23],1000,"oxRjPbTvT4A"]]],["24-24",[["eventlog:24",[24],1000,"KKdgo1SKZvg"]]],["25-25",[["eventlog:25",[25],1000,"pwI1NiqRhR0"]]],["26-26",[["eventlog:26",[26],1000,"iMFZrOP8OjA"]]],["27-27",[["eventlog:27",[27],1000,"KHCCk/XAma0"]]]]')
-/
-insert into `eventlog_batch` (`batch`, `epoch`, `first_id`, `last_id`, `remembered_at`, `settled_at`, `content`) values (11, 9, 28, 30, timestamp '2026-11-29 11:22:29.077482', null, '[["28-28",[["eventlog:28",[28],1000,"U4IVKus9QbY"]]],["29-29",[["eventlog:29",[29],1000,"hel7tzozZQA"]]],["30-30",[["eventlog:30",[30],1000,"iD4GSnW3jVs"]]]]')
-/
-insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (16, 'eventlog:16', 'no eventlog:16', '<nds dtdversion="4.0"><source><product version="0.1.0">eventlog</product><contact>eventlog</contact></source><input><modify class-name="usr" event-id="eventlog:16"><association>idu=2,table=usr,schema=database_of_the_fixture</association><modify-attr attr-name="fname"><remove-value><value type="string">Jill</value></remove-value><add-value><value type="string">changed</value></add-value></modify-attr></modify></input></nds>', 1, timestamp '2026-11-29 11:22:22.131076')
-/
-insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (17, 'eventlog:17', 'the receiver shuts down', '<nds dtdversion="4.0"><source><product version="0.1.0">eventlog</product><contact>eventlog</contact></source><input><modify class-name="usr" event-id="eventlog:17"><association>idu=7,table=usr,schema=database_of_the_fixture</association><modify-attr attr-name="fname"><remove-value><value type="string">Joy</value></remove-value><add-value><value type="string">changed</value></add-value></modify-attr></modify></input></nds>', 1, timestamp '2026-11-29 11:22:22.865961')
-/
-insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (21, null, 'malformed key: at character 9, expected ''='' after the column name', null, 1, timestamp '2026-11-29 11:22:25.805528')
-/
-insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (22, null, 'event_type is 12, not 1 to 8', null, 1, timestamp '2026-11-29 11:22:25.805528')
+insert into `eventlog_failed` (`record_id`, `event_id`, `reason`, `document`, `tries`, `failed_at`) values (22, null, 'event_type is 12, not 1 to 8', null, 1, timestamp '2026-11-30 23:45:44.848533')
 /
 insert into `eventlog_held` (`object_hash`, `spelling_hash`, `table_name`, `table_key`) values ('79603cb1610edc6eb79065b9f76eda9c20d9c51350bf823fde43933d61b96e45', '79603cb1610edc6eb79065b9f76eda9c20d9c51350bf823fde43933d61b96e45', 'usr', 'idu=3')
 /
-insert into `eventlog_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (1, timestamp '2026-11-29 11:22:24.428367', 'eventlog', 'skip', 'usr', 'idu=4', 20, 20, 1, '[20]', 'eventlog:20', 'E', 'ada', 'given up', null)
+insert into `eventlog_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (1, timestamp '2026-11-30 23:45:40.442333', 'eventlog', 'skip', 'usr', 'idu=4', 20, 20, 1, '[20]', 'eventlog:20', 'E', 'ada', 'given up', null)
 /
-insert into `eventlog_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (2, timestamp '2026-11-29 11:22:27.828041', 'eventlog', 'resync', 'database_of_the_fixture.dept', null, null, null, null, null, null, null, null, 'are being logged, as event type 5', null)
+insert into `eventlog_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (2, timestamp '2026-11-30 23:45:49.612019', 'eventlog', 'resync', 'database_of_the_fixture.dept', null, null, null, null, null, null, null, null, 'are being logged, as event type 5', null)
 /
-insert into `eventlog_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (3, timestamp '2026-11-29 11:22:29.798495', 'eventlog', 'pause', null, null, null, null, null, null, null, null, 'ada', 'an upgrade', null)
+insert into `eventlog_notice` (`notice_id`, `noticed_at`, `username`, `kind`, `table_name`, `table_key`, `first_id`, `last_id`, `row_count`, `record_ids`, `event_id`, `answer`, `who`, `words`, `session_id`) values (3, timestamp '2026-11-30 23:45:56.807512', 'eventlog', 'pause', null, null, null, null, null, null, null, null, 'ada', 'an upgrade', null)
 /
 insert into `eventlog_resync` (`table_name`, `choice`, `last_key`, `rows_logged`) values ('database_of_the_fixture.dept', '[5, null]', '[["int", 2]]', 2)
 /
-insert into `eventlog_retry` (`object_hash`, `first_id`, `event_id`, `object_table`, `object_key`, `record_ids`, `max_changes`, `tries`, `next_at`, `reason`) values ('79603cb1610edc6eb79065b9f76eda9c20d9c51350bf823fde43933d61b96e45', 18, 'eventlog:18', 'usr', 'idu=3', '[18]', 1000, 1, timestamp '2026-11-29 11:22:29.926848', 'the receiver answered retry')
+insert into `eventlog_retry` (`object_hash`, `first_id`, `event_id`, `object_table`, `object_key`, `record_ids`, `max_changes`, `tries`, `next_at`, `reason`) values ('79603cb1610edc6eb79065b9f76eda9c20d9c51350bf823fde43933d61b96e45', 18, 'eventlog:18', 'usr', 'idu=3', '[18]', 1000, 1, timestamp '2026-11-30 23:45:57.210603', 'the receiver answered retry')
 /
 insert into `eventlog_sent` (`record_id`) values (30)
 /
-insert into `eventlog_state` (`one`, `attached`, `association`, `epoch`, `leader`, `leader_session`, `leader_since`, `paused_at`, `paused_by`, `pause_reason`, `rested_at`, `cycle_at`, `cycle_facts`, `heartbeat_at`, `published_as`, `slot_facts`) values (1, 0, 'canonical', 9, 'test', '2864', timestamp '2026-11-29 11:22:28.158422', timestamp '2026-11-29 11:22:29.797888', 'ada', 'an upgrade', null, null, null, null, null, null)
+insert into `eventlog_state` (`one`, `attached`, `association`, `epoch`, `leader`, `leader_session`, `leader_since`, `paused_at`, `paused_by`, `pause_reason`, `rested_at`, `cycle_at`, `cycle_facts`, `heartbeat_at`, `published_as`, `slot_facts`) values (1, 0, 'canonical', 9, 'test', '160', timestamp '2026-11-30 23:45:50.882905', timestamp '2026-11-30 23:45:56.805791', 'ada', 'an upgrade', null, null, null, null, null, null)
 /
-insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'dept', 'database_of_the_fixture', 'dept', 'dept', null, null, '{"without": ["photo"]}', timestamp '2026-11-29 11:22:19.204017', 'eventlog')
+insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'dept', 'database_of_the_fixture', 'dept', 'dept', null, null, '{"without": ["photo"]}', timestamp '2026-11-30 23:45:18.696963', 'eventlog')
 /
-insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'grp', 'database_of_the_fixture', 'grp', 'grp', null, null, '{"delete": null, "insert": 7, "update": 8}', timestamp '2026-11-29 11:22:19.377815', 'eventlog')
+insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'grp', 'database_of_the_fixture', 'grp', 'grp', null, null, '{"delete": null, "insert": 7, "update": 8}', timestamp '2026-11-30 23:45:19.488357', 'eventlog')
 /
-insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'item', 'database_of_the_fixture', 'item', 'item', null, null, '{"columns": ["price"], "granularity": "row", "insert": 1, "update": 3}', timestamp '2026-11-29 11:22:19.545053', 'eventlog')
+insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'item', 'database_of_the_fixture', 'item', 'item', null, null, '{"columns": ["price"], "granularity": "row", "insert": 1, "update": 3}', timestamp '2026-11-30 23:45:20.335042', 'eventlog')
 /
-insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'usr', 'database_of_the_fixture', 'usr', 'usr', null, null, '{"insert": 1, "update": 2}', timestamp '2026-11-29 11:22:18.978578', 'eventlog')
+insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'usr', 'database_of_the_fixture', 'usr', 'usr', null, null, '{"insert": 1, "update": 2}', timestamp '2026-11-30 23:45:17.704076', 'eventlog')
 /
-insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'usr_phone', 'database_of_the_fixture', 'usr', null, null, null, '["n"]', timestamp '2026-11-29 11:22:18.978731', 'eventlog')
+insert into `eventlog_tracked` (`schema_name`, `table_name`, `of_schema`, `of_table`, `logged_as`, `table_id`, `table_owner`, `choice`, `tracked_at`, `tracked_by`) values ('database_of_the_fixture', 'usr_phone', 'database_of_the_fixture', 'usr', null, null, null, '["n"]', timestamp '2026-11-30 23:45:17.704920', 'eventlog')
 /
 insert into `eventlog_try` (`record_id`, `try_number`, `event_id`, `batch`, `part`) values (15, 1, 'eventlog:15', 2, 1)
 /
@@ -1693,7 +1704,7 @@ insert into `eventlog_try` (`record_id`, `try_number`, `event_id`, `batch`, `par
 /
 insert into `eventlog_try` (`record_id`, `try_number`, `event_id`, `batch`, `part`) values (18, 1, 'eventlog:18', 6, 1)
 /
-insert into `eventlog_try` (`record_id`, `try_number`, `event_id`, `batch`, `part`) values (20, 1, 'eventlog:20', 8, 1)
+insert into `eventlog_try` (`record_id`, `try_number`, `event_id`, `batch`, `part`) values (20, 1, 'eventlog:20', 7, 1)
 /
 insert into `eventlog_version` (`version_num`) values ('0001')
 /

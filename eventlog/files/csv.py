@@ -42,7 +42,6 @@ def seems(beginning: bytes) -> str:
 Cells = tuple[str | None, ...]
 Split = Callable[[bytes], Cells]  # a record into its cells
 
-_FIELD = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",]*+))(,|\Z)')
 _QUOTED = re.compile(r'[",\r\n]')
 _BOM = b"\xef\xbb\xbf"
 NEVER_CLOSED = "a quote is never closed"  # of a record that no line completes
@@ -58,31 +57,11 @@ def read(
     file: IO[bytes], name: str, limits: Limits = LIMITS
 ) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
     """Return the columns of the header line and the rows of CSV, laid out as the limits state."""
-    layout = limits.csv_layout(name)
-    split = split_usual if layout is None else _splitter(layout)
-    lines = Lines(file, limits.max_record, quote=layout.quote if layout else '"')
+    layout = limits.csv_layout(name) or Layout()
+    split = _splitter(layout)
+    lines = Lines(file, limits.max_record, quote=layout.quote)
     columns = header(lines, name, split)
     return columns, rows(lines, name, len(columns), split)
-
-
-def split_usual(record: bytes) -> Cells:
-    """Return the cells of one record of the usual layout."""
-    text = _text_of(record)
-    if '"' not in text:
-        return tuple([cell or None for cell in text.split(",")])
-    cells: list[str | None] = []
-    at = 0
-    while True:
-        field = _FIELD.match(text, at)
-        if field is None:
-            raise InvalidDocument(
-                f"character {at + 1}: a quote may only open or close a field, or be doubled"
-            )
-        quoted, plain, end = field.groups()
-        cells.append((plain or None) if quoted is None else quoted.replace('""', '"'))
-        if not end:
-            return tuple(cells)
-        at = field.end()
 
 
 def _text_of(record: bytes) -> str:
@@ -93,7 +72,41 @@ def _text_of(record: bytes) -> str:
         raise InvalidDocument(f"byte {fault.start + 1} is 0x{record[fault.start]:02X}, not UTF-8") from fault
 
 
-def header(lines: Lines, name: str, split: Split = split_usual) -> tuple[str, ...]:
+def _splitter(layout: Layout) -> Split:
+    """Return a function that divides a record into cells."""
+    delimiter, quote = map(re.escape, (layout.delimiter, layout.quote))
+    body = rf"([^{quote}]*+(?:{quote}{quote}[^{quote}]*+)*+)"
+    field = re.compile(rf"(?:{quote}{body}{quote}|((?:(?!{delimiter})[^{quote}])*+))({delimiter}|\Z)")
+    null = layout.null
+
+    def split(record: bytes) -> Cells:
+        text = _text_of(record)
+        if layout.quote not in text:
+            return tuple([None if cell == null else cell for cell in text.split(layout.delimiter)])
+        cells: list[str | None] = []
+        at = 0
+        while True:
+            match = field.match(text, at)
+            if match is None:
+                raise InvalidDocument(
+                    f"character {at + 1}: a quote may only open or close a field, or be doubled"
+                )
+            quoted, plain, end = match.groups()
+            if quoted is None:
+                cells.append(None if plain == null else plain)
+            else:
+                cells.append(quoted.replace(layout.quote * 2, layout.quote))
+            if not end:
+                return tuple(cells)
+            at = match.end()
+
+    return split
+
+
+_split_usual = _splitter(Layout())
+
+
+def header(lines: Lines, name: str, split: Split = _split_usual) -> tuple[str, ...]:
     """Return the names on the first line."""
     first = lines.next()
     if not first:
@@ -123,7 +136,7 @@ def _other_delimiter(header: str) -> str | None:
     return delimiter if header.count(delimiter) > 1 else None
 
 
-def rows(lines: Lines, name: str, width: int, split: Split = split_usual) -> Iterator[Row | Refused]:
+def rows(lines: Lines, name: str, width: int, split: Split = _split_usual) -> Iterator[Row | Refused]:
     """Yield the rows of lines after a header of that width."""
     while line := lines.next():
         number = lines.number
@@ -261,31 +274,3 @@ def plain_cell(cell: Cell) -> str:
     if isinstance(cell, dt.datetime):
         return cell.isoformat(" ")
     return str(cell)
-
-
-def _splitter(layout: Layout) -> Split:
-    """Return a function that divides a record of another layout into cells."""
-    delimiter, quote = map(re.escape, (layout.delimiter, layout.quote))
-    plain = rf"((?:(?!{delimiter})[^{quote}])*)"
-    body = rf"((?:{quote}{quote}|[^{quote}])*)"
-    field = re.compile(rf"(?:{quote}{body}{quote}|{plain})({delimiter}|\Z)")
-
-    def cell(match: re.Match[str]) -> str | None:
-        if match[1] is not None:
-            return match[1].replace(layout.quote * 2, layout.quote)
-        return None if match[2] == layout.null else match[2]
-
-    def split(record: bytes) -> Cells:
-        text = _text_of(record)
-        cells: list[str | None] = []
-        at = 0
-        while True:
-            match = field.match(text, at)
-            if match is None:
-                raise InvalidDocument(f"character {at + 1}: a quote may only open or close a field")
-            cells.append(cell(match))
-            at = match.end()
-            if not match[3]:
-                return tuple(cells)
-
-    return split

@@ -43,6 +43,7 @@ LETTERS = {"INSERT": "I", "UPDATE": "U", "DELETE": "D", "BEFOREIMAGE": "B", "TRU
 OPERATIONS = {letter: name for name, letter in LETTERS.items()}
 
 
+@lru_cache(maxsize=1000)
 def letter_of(oper: object, operation: object) -> str:
     """Return the letter of a row: its operation wins, for the letter of a TRUNCATE row is not documented."""
     if operation is not None:
@@ -158,7 +159,6 @@ def _since_epoch(text: str, digits: int) -> tuple[dt.datetime, str]:
     return _START + dt.timedelta(seconds=int(whole_seconds)), f"{seconds - whole_seconds:f}".partition(".")[2]
 
 
-@lru_cache(maxsize=1000)
 def iso_utc(text: str) -> str:
     """Return a time in UTC without a zone in the form of the model."""
     moment = read_moment(Kind.TIMESTAMP, text)

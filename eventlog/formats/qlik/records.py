@@ -168,14 +168,11 @@ class RecordReader:
         in_image: Sequence[bool] = ()
         if image is None:
             before = sides.unchanged(values, masks, structure.lobs)
-        elif tuple(image) == self.names:
-            old_cells = tuple(image.values())
-            before = list(self.plan.convert_similar(old_cells, cells, values))
-            self._check_mask(masks, old_cells, cells, ())
         else:
-            in_image = [name in image for name in self.names]
-            old_cells = tuple(image.get(name) for name in self.names)
-            before = list(self.plan.convert_similar(old_cells, cells, values))
+            if tuple(image) != self.names:
+                in_image = [name in image for name in self.names]
+            old_cells = tuple(map(image.get, self.names))
+            before = [*self.plan(old_cells)]
             self._check_mask(masks, old_cells, cells, in_image)
         if in_image:
             by_mask = sides.unchanged(values, masks, structure.lobs)
@@ -429,7 +426,7 @@ class RecordWriter:
         image = None
         captured = self.structure.all_bits if ABSENT not in after else _bits(after)
         if change.op is Op.UPDATE:
-            image_row = self._dump.convert_similar(before, after, row)
+            image_row = self._dump(before)
             changed = join(differing(before, after, image_row, row)) & ~self.structure.lob_bits
             image = self._image(before, after, image_row, changed)
         elif change.op is Op.DELETE:

@@ -14,7 +14,7 @@ from eventlog.formats.qlik.mask import InvalidMask, MaskEvidence, MaskOrder, loa
 from eventlog.formats.qlik.sides import Masks, Readings
 from eventlog.formats.qlik.structure import Structure
 
-_MAX_CACHED = 10_000  # kinds of rows, or masks
+_MAX_CACHED = 10_000  # masks
 _NO_MASK = Masks()
 NO_TIME = "1970-01-01"
 _ZONE = re.compile(r" (?:UTC|([+-][0-9]{2}(?::?[0-9]{2})?))\Z", re.ASCII)  # as warehouses write them
@@ -32,21 +32,15 @@ class HeaderReader:
         self._facts = tuple((name, heading.headers[name]) for name in FACTS if name in heading.headers)
         self._sequenced = heading.sequenced
         self.time_form = time_form
-        self._letters: dict[tuple[object, object], str] = {(None, None): "I"} if heading.full_load else {}
+        self._is_full_load = heading.full_load
 
     def letter(self, cells: Sequence[Any]) -> str:
         """Return the letter of a row."""
-        kind = self._kind(cells)
-        return self._letters.get(kind) or self.letter_of(kind)
+        return self.letter_of(self._kind(cells))
 
     def letter_of(self, kind: tuple[object, object]) -> str:
         """Return the letter of rows with these cells, change_oper and operation."""
-        if letter := self._letters.get(kind):
-            return letter
-        if len(self._letters) >= _MAX_CACHED:
-            self._letters.clear()
-        letter = self._letters[kind] = letter_of(*kind)
-        return letter
+        return "I" if self._is_full_load else letter_of(*kind)
 
     def seq(self, cells: Sequence[Any], letter: str) -> str | None:
         """Return the change_seq of a row: empty in a full load, None if the table has no such column."""

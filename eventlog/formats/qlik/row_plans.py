@@ -1,10 +1,4 @@
-"""Rows of a structure: the sides of a change, and the conversion of values.
-
-There is one plan for each combination of Python types.
-
-Most values already have the wire's form, so a plan is short or empty. Looking it up by the types of a whole
-row is far cheaper than asking each value.
-"""
+"""Rows of a structure: the sides of a change, and the conversion of values by their columns and types."""
 
 from __future__ import annotations
 
@@ -13,15 +7,14 @@ import decimal
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from eventlog.core.change import ABSENT, Absent, Change, Op, Side, Undecoded, Value
 from eventlog.core.errors import EventlogError, InvalidValue, NotExpressible, WrongRow
 from eventlog.formats.qlik.structure import DataColumn, Structure
-from eventlog.formats.qlik.types import DATA_TYPES, Schema, Spec, certain_length
+from eventlog.formats.qlik.types import DATA_TYPES, Schema, Spec
 
 _NO_SPEC = Spec("")
-_MAX_PLANS = 1_000
 
 _FAULTS = (EventlogError, ArithmeticError, ValueError)  # such as those of infinities that should be integers
 
@@ -33,27 +26,11 @@ def written_equal(first: Any, second: Any) -> bool:
     """Return whether two values are written as the same text, unlike the equal 1, 1.0 and true."""
     if first is second:
         return True
-    return first == second and type(first) is type(second) and (first != 0 or str(first) == str(second))
-
-
-class RowLimits(NamedTuple):
-    """The limits of the values of a row; nearly all rows are within them."""
-
-    lengths: tuple[tuple[int, int], ...]  # places of texts and bytes, and a length that fits for certain
-    integers: tuple[tuple[int, int, int], ...]  # places of integers, the least and the greatest
-
-    def may_be_exceeded(self, row: Sequence[Any]) -> bool:
-        """Return whether a value may be longer than its column."""
-        for place, length in self.lengths:
-            if len(row[place]) > length:
-                return True
-        for place, least, greatest in self.integers:  # noqa: SIM110 - a generator costs more than the loop
-            if not least <= row[place] <= greatest:
-                return True
+    if type(first) is not type(second):
         return False
-
-
-_Plan = tuple[RowLimits | None, tuple[tuple[int, Step, Spec], ...]]
+    if first == second:
+        return first != 0 or str(first) == str(second)
+    return type(first) is float and math.isnan(first) and math.isnan(second)
 
 
 class RowPlan:
@@ -64,94 +41,31 @@ class RowPlan:
     ) -> None:
         """Take the steps of each column; `checks_sizes` refuses values that are longer than their columns."""
         self._columns = columns
-        self._steps = steps
-        self._fits = [_fit_of(column) if checks_sizes else None for column in columns]
-        self._plans: dict[tuple[type, ...], _Plan] = {}
+        fitting = map(_fitting, columns, steps) if checks_sizes else steps
+        by_type = ({**of_column, **_ABSENCE} for of_column in fitting)
+        self._steps = [*zip(by_type, (column.spec or _NO_SPEC for column in columns), strict=True)]
 
     def __call__(self, row: Sequence[Any]) -> Sequence[Any]:
-        types = tuple(map(type, row))
-        limits, plan = self._plans.get(types) or self._make_plan(types)
-        if limits is not None and limits.may_be_exceeded(row):
-            self._check_sizes(limits, row)
-        if not plan:
-            return row
-        converted = list(row)
-        place = 0
+        converted: list[Any] = []
         try:
-            for place, step, spec in plan:
-                converted[place] = step(converted[place], spec)
+            for (steps, spec), value in zip(self._steps, row, strict=True):
+                step = steps.get(type(value), _unfit)
+                converted.append(value if step is None else step(value, spec))
         except _FAULTS as fault:
-            raise self._name_fault(place, fault) from fault
-        return converted
-
-    def convert_similar(
-        self, row: Sequence[Any], similar_row: Sequence[Any], converted_similar: Sequence[Any]
-    ) -> Sequence[Any]:
-        """Convert a row by the conversion of a similar row: equal values are converted once."""
-        types = tuple(map(type, row))
-        limits, plan = self._plans.get(types) or self._make_plan(types)
-        if limits is not None and limits.may_be_exceeded(row):
-            self._check_sizes(limits, row)
-        if not plan:
-            return row
-        converted = list(row)
-        place = 0
-        try:
-            for place, step, spec in plan:
-                value, similar = converted[place], similar_row[place]
-                same = value and value == similar and type(value) is type(similar)  # 0.0 equals -0.0
-                converted[place] = converted_similar[place] if same else step(value, spec)
-        except _FAULTS as fault:
-            raise self._name_fault(place, fault) from fault
+            raise self._name_fault(len(converted), fault) from fault
         return converted
 
     def convert_value(self, place: int, value: Any) -> Any:
         """Return the conversion of a single value."""
-        kind = type(value)
-        step = _ABSENCE[kind] if kind in _ABSENCE else self._steps[place].get(kind, _unfit)
-        if step is None:
-            return value
+        steps, spec = self._steps[place]
+        step = steps.get(type(value), _unfit)
         try:
-            return step(value, self._columns[place].spec or _NO_SPEC)
+            return value if step is None else step(value, spec)
         except _FAULTS as fault:
             raise self._name_fault(place, fault) from fault
 
     def _name_fault(self, place: int, fault: Exception) -> NotExpressible:
         return NotExpressible(f"column {self._columns[place].name}: {fault}")
-
-    def _check_sizes(self, limits: RowLimits, row: Sequence[Any]) -> None:
-        """Raise NotExpressible if a value is longer than its column."""
-        for place, *_ in (*limits.lengths, *limits.integers):
-            fit, spec = self._fits[place], self._columns[place].spec
-            assert fit is not None
-            assert spec is not None
-            try:
-                fit(row[place], spec)
-            except EventlogError as fault:
-                raise self._name_fault(place, fault) from fault
-
-    def _make_plan(self, types: tuple[type, ...]) -> _Plan:
-        if len(self._plans) >= _MAX_PLANS:
-            self._plans.clear()
-        plan = []
-        lengths = []
-        integers = []
-        for place, (column, steps, kind) in enumerate(zip(self._columns, self._steps, types, strict=True)):
-            step = _ABSENCE[kind] if kind in _ABSENCE else steps.get(kind, _unfit)
-            spec, fit = column.spec or _NO_SPEC, self._fits[place]
-            if fit is not None and kind in steps:
-                bounds, length = DATA_TYPES[spec.name].bounds, certain_length(spec, kind)
-                if bounds is not None and kind is int:
-                    integers.append((place, bounds[0], bounds[1]))
-                elif length is not None:
-                    lengths.append((place, length))
-                else:
-                    step = _after(fit, step)
-            if step is not None:
-                plan.append((place, step, spec))
-        limits = RowLimits(tuple(lengths), tuple(integers)) if lengths or integers else None
-        self._plans[types] = limits, tuple(plan)
-        return self._plans[types]
 
 
 def loading(columns: Sequence[DataColumn]) -> RowPlan:
@@ -188,10 +102,11 @@ def _avro(column: DataColumn, logical: bool) -> Steps:
     return data_type.as_logical if logical else data_type.plain
 
 
-def _fit_of(column: DataColumn) -> Step | None:
-    """Return the check of a column's sizes, if it has some; values of a guessed type fit."""
+def _fitting(column: DataColumn, steps: Steps) -> Steps:
+    """Return steps that check a column's sizes, if it has some; values of a guessed type fit."""
     spec = column.spec if column.declared else None
-    return DATA_TYPES[spec.name].fit if spec is not None and (spec.length or spec.precision) else None
+    fit = DATA_TYPES[spec.name].fit if spec is not None and (spec.length or spec.precision) else None
+    return steps if fit is None else {kind: _after(fit, step) for kind, step in steps.items()}
 
 
 def _after(fit: Step, step: Step | None) -> Step:

@@ -63,7 +63,7 @@ class ChangeRowWriter:
         self, facts: HeaderCells, before: Sequence[Side], after: Sequence[Side]
     ) -> list[WrittenCells]:
         row = self._plan(after)
-        image = self._plan.convert_similar(before, after, row)
+        image = self._plan(before)
         changed = differing(before, after, image, row)
         update = self._row("U", join(changed), facts, row)
         if self._images and _says_more(before, after, changed):

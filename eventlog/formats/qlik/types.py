@@ -387,13 +387,6 @@ def _check_length(size: int, spec: Spec) -> None:
         )
 
 
-def certain_length(spec: Spec, kind: type) -> int | None:
-    """Return the length in Python up to which a value fits; None if each value needs its check."""
-    if kind is bytes:
-        return spec.length
-    return spec.length // _MAX_CHARACTER if kind is str and spec.name == "STRING" else None
-
-
 _DUMP_TEXT: dict[type, Dump | None] = {str: None, int: _plain, float: _plain, bool: _plain}
 _DUMP_INT: dict[type, Dump | None] = {int: None, str: _dump_int}
 _DUMP_BOOL: dict[type, Dump | None] = {bool: None, int: _load_bool, str: _load_bool}

@@ -16,9 +16,6 @@ from eventlog.core.change import ABSENT, Change, Field, Op, Raw, Side, Value
 from eventlog.core.errors import Refused
 from eventlog.core.formats import SheetRow
 from eventlog.formats.neutral import load
-from eventlog.formats.qlik.row_plans import dumping, dumping_cells
-from eventlog.formats.qlik.structure import DataColumn
-from eventlog.formats.qlik.types import Spec
 from tests.formats.qlik.helpers import read_messages, seq, write_messages, write_rows
 from tests.kit.support import run_convert
 
@@ -263,17 +260,6 @@ def test_a_column_that_changed_several_times_held_the_first_value_and_holds_the_
 def test_a_value_is_written_by_its_type_whatever_equals_it() -> None:
     data = write_messages([update(1, True)], TABLES)[1]["message"]
     assert (data["beforeData"]["name"], data["data"]["name"]) == ("1", "true")
-
-
-_LIKE: tuple[Any, ...] = (1, True, 1.0, 0, False, 0.0, -0.0, "1", "", None)
-
-
-@pytest.mark.parametrize("plan", [dumping, dumping_cells], ids=["messages", "cells"])
-def test_a_value_is_converted_as_if_no_similar_one_had_been(plan: Any) -> None:
-    convert = plan([DataColumn("c", Spec("STRING"))])
-    for value, similar in product(_LIKE, _LIKE):
-        similar_row = convert([similar])
-        assert convert.convert_similar([value], [similar], similar_row) == convert([value]), (value, similar)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3])

@@ -7,6 +7,7 @@ learned once from the plain writer, and filled in for all changes together.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -21,6 +22,7 @@ from eventlog.fold.by_column.vectors import Flags, Ints
 
 BEFORE, AFTER = "\ue001", "\ue002"  # marks in place of values: of private use, so no writer changes them
 Pieces = list[pa.Array | str]
+_MOST_LEARNED = 1 << 14  # a table of 1024 columns has some eight for each
 
 
 class Constants(NamedTuple):
@@ -38,6 +40,9 @@ NOTHING = Constants()
 
 class LineForm(Protocol):
     """The form of lines, learned from a plain writer."""
+
+    def __hash__(self) -> int:
+        """Return the number of this form, under which the parts of its fields are remembered."""
 
     @property
     def separator(self) -> str:
@@ -111,13 +116,19 @@ def _learn(batch: ChangeBatch, form: LineForm, place: int, adds: Flags) -> tuple
     for case in used.tolist():
         had, has = SideState(case // 12 % 3), SideState(case // 4 % 3)
         field = Field(name, _mark(had, BEFORE), _mark(has, BEFORE if case // 2 % 2 else AFTER))
-        learned = NOTHING if field[1:] == (ABSENT, ABSENT) else form.constants(OPS[case // 36], field)
+        learned = NOTHING if field[1:] == (ABSENT, ABSENT) else _constants(form, OPS[case // 36], field)
         odd_cases[case] = learned is None
         if learned is not None and learned != NOTHING:
             number[case] = len(constants)
             separator = form.separator if case % 2 else ""
             constants.append(learned._replace(before=separator + learned.before))
     return _Places(number[cases], constants), odd_cases[cases]
+
+
+@lru_cache(_MOST_LEARNED)
+def _constants(form: LineForm, op: Op, field: Field) -> Constants | None:
+    """Return what a field adds; a wide table has few rows in a batch, so its next batches ask again."""
+    return form.constants(op, field)
 
 
 def _mark(state: SideState, mark: str) -> ModelSide:

@@ -21,8 +21,12 @@ if TYPE_CHECKING:
 
 @click.command(cls=SettingsCommand)
 @click.argument("lake", metavar="LAKE")
-@click.option("--source", required=True, help="the source, by the name that apply gave it")
-@click.option("--round", "number", type=click.IntRange(1), help="one round  [default: the last that is done]")
+@click.option(
+    "--source",
+    required=True,
+    help="the source, by the name that apply gave it, or the stream of eventlog_spark.merge",
+)
+@click.option("--round", "number", type=click.IntRange(0), help="one round  [default: the last that is done]")
 @click.option(
     "--against",
     metavar="WHERE",
@@ -40,8 +44,8 @@ def rounds(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Show a round that apply has done in LAKE, and the version of each table after it. LAKE is delta:PLACE,
-    or iceberg:CATALOGUE/NAMESPACE.
+    """Show a round that apply has done in LAKE, or a batch that eventlog_spark.merge has noted, and the
+    version of each table after it. LAKE is delta:PLACE, or iceberg:CATALOGUE/NAMESPACE.
 
     These versions together are the tables after whole transactions of the source. With --against each table
     gets a receipt: the number of its rows, a digest of them, and the keys of those that differ from the
@@ -55,15 +59,16 @@ def rounds(
     if record and against is None:
         raise Misuse("--record leaves the receipts that --against makes")
     done = {each.number: each for each in done_rounds(tables, source)}
-    this = done.get(number or max(done, default=0))
+    this = done.get(max(done, default=-1) if number is None else number)
     if this is None:
-        named = f"round {number}" if number else "round"
+        named = "round" if number is None else f"round {number}"
         print_sentence(f"{lake} has no {named} of the source {source!r} that is done")
         sys.exit(1)
     if against is not None:
         _show_receipts(tables, this, against, record=record, as_json=as_json)
     elif as_json:
-        show(json.dumps({"round": this.number, "changes": this.changes, "tables": dict(this.versions)}))
+        facts = {"round": this.number, "position": this.end, "changes": this.changes}
+        show(json.dumps({**facts, "tables": dict(this.versions)}))
     else:
         show(f"round {this.number}")
         for table, version in sorted(this.versions.items()):

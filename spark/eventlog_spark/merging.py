@@ -19,9 +19,11 @@ from pyspark.sql import functions as f
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.library import Description, tables_of
 from eventlog_spark.net_rows import DELETE, TRUNCATE, WRITE, NetForm, net_of, place
+from eventlog_spark.stream_rounds import StreamRounds, describe
 from eventlog_spark.unfinished import UnfinishedTable
 
 _STREAM: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_NO_SNAPSHOT: Final = 0  # the version of a table of Iceberg that has none
 _COMMITS: Final = 100  # of Delta's history that are looked at; its own guard has them all
 
 
@@ -49,12 +51,24 @@ class MergeCommit(NamedTuple):
     stream: str
     number: int
     position: str | None
+    changes: int
 
     @property
     def facts(self) -> dict[str, str]:
         """Return its properties."""
-        facts = {"eventlog.stream": self.stream, "eventlog.number": str(self.number)}
+        facts = {**_named(self.stream, self.number), "eventlog.changes": str(self.changes)}
         return facts if self.position is None else facts | {"eventlog.position": self.position}
+
+
+def _named(stream: str, number: int) -> dict[str, str]:
+    return {"eventlog.stream": stream, "eventlog.number": str(number)}
+
+
+class PastCommit(NamedTuple):
+    """The version that a commit made of a table, and the facts that it has."""
+
+    version: int
+    facts: Mapping[str, str]
 
 
 def merge(
@@ -66,6 +80,7 @@ def merge(
     number: int,
     stream: str = "eventlog",
     unfinished: str | None = None,
+    rounds: str | None = None,
     missing_rows: str = "refuse",
     refused: Callable[[Any], object] | None = None,
     partitions: int | None = None,
@@ -74,33 +89,41 @@ def merge(
 
     `number` is that of the batch; they ascend, and a number that the table has is not merged again.
     `unfinished` names another table, which is made if it is missing. It keeps the changes of a transaction
-    that the batch does not end, for the batch that does. `refused` gets the refused changes as a DataFrame
-    before the commit, if there are any. Without it they are an error.
+    that the batch does not end, for the batch that does. `rounds` names the table `eventlog_rounds` beside
+    `into`, which is made if it is missing. It has each batch as a round, for the command `rounds`. `refused`
+    gets the refused changes as a DataFrame before the commit, if there are any. Without it they are an error.
     """
     if not _STREAM.fullmatch(stream):
         raise Misuse(f"stream: {stream!r} has other characters than letters, digits, _, . and -")
     form = NetForm(tables_of(tables), name, missing_rows)
     spark = changes.sparkSession
     provider = _provider_of(spark, into)
-    table, left_over = _FORMATS[provider](spark, into), None
+    table, left_over, noted = _FORMATS[provider](spark, into), None, None
     if unfinished is not None:
         left_over = UnfinishedTable.prepare(spark, unfinished, provider, stream, into)
+    if rounds is not None:
+        noted = StreamRounds.prepare(spark, rounds, provider, stream, into)
+        describe(spark, into, form.table)
     if (left_over is not None and left_over.is_done(number)) or table.last_number(stream) >= number:
+        merged = Merged(number, False, None)
+    else:
         if left_over is not None:
-            left_over.settle(number)
-        return Merged(number, False, None)
-    if left_over is not None:
-        changes = left_over.whole_transactions(changes, number)
-    current = spark.table(into)
-    form.rows_of(current)  # demands its types
-    placed = place(changes, form)
-    position = placed.selectExpr("max_by(get_json_object(line, '$.position'), order) as last").first().last
-    net = net_of(placed, form, current, partitions).localCheckpoint()
-    _settle_refused(net.where("refused is not null").select("refused", "record"), number, refused)
-    is_new = table.commit(MergeCommit(stream, number, position), merge_statement(into, form, net))
+            changes = left_over.whole_transactions(changes, number)
+        current = spark.table(into)
+        form.rows_of(current)  # demands its types
+        placed = place(changes, form)
+        facts = "max_by(get_json_object(line, '$.position'), order) as last", "count(distinct order) as count"
+        batch = placed.selectExpr(*facts).first()
+        net = net_of(placed, form, current, partitions).localCheckpoint()
+        _settle_refused(net.where("refused is not null").select("refused", "record"), number, refused)
+        commit = MergeCommit(stream, number, batch.last, batch["count"])
+        is_new = table.commit(commit, merge_statement(into, form, net))
+        merged = Merged(number, is_new, batch.last)
     if left_over is not None:
         left_over.settle(number)
-    return Merged(number, is_new, position)
+    if noted is not None:
+        noted.note(number, *table.commit_of(stream, number))
+    return merged
 
 
 def _settle_refused(rows: Any, number: int, refused: Callable[[Any], object] | None) -> None:
@@ -186,6 +209,9 @@ class LakeFormat(Protocol):
     def last_number(self, stream: str) -> int:
         """Return the number of the last batch of a stream that the table has; -1 if it has none."""
 
+    def commit_of(self, stream: str, number: int) -> PastCommit:
+        """Return the commit of a batch; the newest version without facts if the table has no such commit."""
+
     def commit(self, commit: MergeCommit, statement: Statement) -> bool:
         """Commit, and return whether the table lacked it."""
 
@@ -207,11 +233,23 @@ class DeltaLake:
         self._into = into
 
     def last_number(self, stream: str) -> int:
-        rows = self._spark.sql(f"describe history {self._into} limit {_COMMITS}").select("userMetadata")
-        facts = (_facts(row.userMetadata) for row in rows.collect())
+        facts = (commit.facts for commit in self._commits())
         return max(
             (int(of["eventlog.number"]) for of in facts if of.get("eventlog.stream") == stream), default=-1
         )
+
+    def commit_of(self, stream: str, number: int) -> PastCommit:
+        commits, named = self._commits(), _named(stream, number)
+        of_number = (commit for commit in commits if named.items() <= commit.facts.items())
+        return next(of_number, commits[0]._replace(facts={}))
+
+    def _commits(self) -> list[PastCommit]:
+        """Return the last commits, the newest first."""
+        rows = self._spark.sql(f"describe history {self._into} limit {_COMMITS}")
+        return [
+            PastCommit(row.version, _facts(row.userMetadata))
+            for row in rows.select("version", "userMetadata").collect()
+        ]
 
     def commit(self, commit: MergeCommit, statement: Statement) -> bool:
         conf = {
@@ -253,6 +291,15 @@ class Iceberg:
         )
         last = numbers.agg(f.max("number")).first()[0]
         return -1 if last is None else int(last)
+
+    def commit_of(self, stream: str, number: int) -> PastCommit:
+        of_number = self._snapshots()
+        for name, fact in _named(stream, number).items():
+            of_number = of_number.where(f.col("summary")[name] == fact)
+        snapshot = of_number.select("snapshot_id", "summary").first()
+        if snapshot is None:
+            return PastCommit(self._newest() or _NO_SNAPSHOT, {})
+        return PastCommit(snapshot.snapshot_id, snapshot.summary)
 
     def commit(self, commit: MergeCommit, statement: Statement) -> bool:
         prefix, before = "spark.sql.iceberg.snapshot-property.", self._newest()

@@ -7,11 +7,12 @@ table is that of the last batch that is done, and a batch that comes again finds
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import functions as f
+
+from eventlog_spark.stream_rounds import insert_rows, quoted
 
 _FORM = "stream string, target string, number bigint, `order` string, change string"
 
@@ -65,8 +66,7 @@ class UnfinishedTable:
         return (f.col("stream") == self.stream) & (f.col("target") == self.target)
 
     def _delete(self, condition: str) -> None:
-        target = self.target.replace("\\", "\\\\").replace("'", "\\'")  # Delta binds no parameters here
-        ours = f"stream = '{self.stream}' and target = '{target}'"
+        ours = f"stream = '{self.stream}' and target = {quoted(self.target)}"
         self.spark.sql(f"delete from {self.name} where {ours} and {condition}")  # noqa: S608
 
     def _add(self, number: int, changes: Any) -> None:
@@ -77,12 +77,7 @@ class UnfinishedTable:
         rows = self.spark.range(1).select(*columns, *note)
         if changes is not None:
             rows = rows.unionByName(changes.select(*columns, "order", "change"))
-        view = f"eventlog_{uuid.uuid4().hex}"
-        rows.createOrReplaceTempView(view)
-        try:
-            self.spark.sql(f"insert into {self.name} select * from {view}")  # noqa: S608
-        finally:
-            self.spark.catalog.dropTempView(view)
+        insert_rows(self.spark, self.name, rows)
 
 
 def _last_end(changes: Any) -> str | None:

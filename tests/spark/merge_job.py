@@ -30,7 +30,8 @@ CONF = {
     "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
-    "spark.sql.catalog.ice.type": "hadoop",
+    "spark.sql.catalog.ice.type": "jdbc",
+    "spark.sql.catalog.ice.jdbc.schema-version": "V1",  # as pyiceberg has it
     "spark.sql.shuffle.partitions": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.ui.enabled": "false",
@@ -40,6 +41,7 @@ CONF = {
 def session(folder: Path, jars: Path) -> Any:
     """Return a session that has both formats."""
     places = {"spark.sql.catalog.ice.warehouse": f"file://{folder}/ice"}
+    places["spark.sql.catalog.ice.uri"] = f"jdbc:sqlite:{folder}/catalogue.db"
     places["spark.jars"] = ",".join(map(str, sorted(jars.glob("*.jar"))))
     return start("local[1]", CONF | places)
 
@@ -114,11 +116,15 @@ def try_settings(spark: Any, name: str, into: str, unfinished: str) -> None:
 
 def main(name: str, folder: Path, jars: Path, stop: str = "") -> None:
     spark, into = session(folder, jars), table_of(name, folder)
+    if name == "iceberg":
+        spark.sql("create namespace if not exists ice.db")
     spark.sql(f"create table if not exists {into} ({ROW}) using {name}")
     unfinished = table_of(name, folder, "unfinished")
     if stop == "settings":
         try_settings(spark, name, into, unfinished)
         return
+    kept = {"unfinished": unfinished}
+    kept["rounds"] = table_of(name, folder, "eventlog_rounds")
     stop_batch, _, delay = stop.partition(":")
 
     def batch(frame: Any, number: int) -> None:
@@ -128,7 +134,7 @@ def main(name: str, folder: Path, jars: Path, stop: str = "") -> None:
         none = [f.lit(None).cast("string").alias(name) for name in ("refused", "record")]
         changes = frame.select(order, f.col("value").alias("change"), *none)
         for _ in range(2):  # the second time its number is there
-            merged = merge(changes, into, TABLES, "t", number=number, stream="law", unfinished=unfinished)
+            merged = merge(changes, into, TABLES, "t", number=number, stream="law", **kept)
             names = ", ".join(f"cast({column} as string)" for column in COLUMNS)
             rows = sorted(map(list, frame.sparkSession.sql(f"select {names} from {into}").collect()))
             facts = {"number": number, "is_new": merged.is_new, "position": merged.position, "rows": rows}

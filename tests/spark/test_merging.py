@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,11 @@ from eventlog_spark import merge
 
 from eventlog.core.errors import Misuse
 from eventlog.formats.neutral import dumps
+from eventlog.sql.connect import connect
+from tests.kit.commands import Shell
+from tests.kit.databases import Database
 from tests.kit.installed import ROOT
+from tests.kit.statements import run_statements
 from tests.kit.support import patient
 from tests.laws.lake_history import COLUMNS, TABLES, History, State
 
@@ -76,7 +81,8 @@ NEEDS_JARS = pytest.mark.skipif(
 @pytest.mark.long
 @NEEDS_JARS
 @pytest.mark.parametrize("name", ["delta", "iceberg"])
-def test_each_batch_is_merged_once_despite_kills(name: str, tmp_path: Path) -> None:
+def test_each_batch_is_merged_once_despite_kills(name: str, shell: Shell, postgres: Database) -> None:
+    tmp_path = shell.folder
     states = arrive(tmp_path)
     results = []
     for stop in ("1", "2:3", ""):  # dies after a commit, in the midst of a batch, not at all
@@ -87,6 +93,36 @@ def test_each_batch_is_merged_once_despite_kills(name: str, tmp_path: Path) -> N
     committed = [result["number"] for result in results if result["is_new"]]
     assert len(committed) == len(set(committed))
     assert all(result["position"] for result in results if result["is_new"])
+    check_receipts(name, shell, postgres, states)
+
+
+def check_receipts(name: str, shell: Shell, postgres: Database, states: Sequence[State]) -> None:
+    """The last round equals the last state, in which the round before lacks rows."""
+    lake = ["delta:delta"]
+    if name == "iceberg":
+        uri = f"sqlite:///{shell.folder}/catalogue.db"
+        lake = ["iceberg:ice/db", "--lake-options", f"uri={uri},warehouse=file://{shell.folder}/ice"]
+    asked = ("rounds", *lake, "--source", "law")
+    engine = connect(postgres.url)
+    columns = "id integer primary key, name text, age integer, note text, amount numeric(12,2)"
+    rows = ", ".join(
+        str(tuple(row[column] for column in COLUMNS)).replace("None", "null")
+        for row in states[-1]["t"].values()
+    )
+    run_statements(
+        engine, "create schema s", f"create table s.t ({columns})", f"insert into s.t values {rows}"
+    )
+    rounds = [json.loads(shell.run(*asked, "--json", "--round", str(n)).stdout) for n in range(BATCHES)]
+    assert [each["round"] for each in rounds] == list(range(BATCHES))
+    assert all(each["changes"] and each["position"] for each in rounds), rounds
+    url = engine.url.render_as_string(hide_password=False)
+    receipt = shell.run(*asked, "--against", url, "--record")
+    assert (receipt.code, receipt.stdout.splitlines()[0]) == (0, f"round {BATCHES - 1}"), receipt
+    assert f"{len(states[-1]['t'])} rows" in receipt.stdout
+    former = shell.run(*asked, "--against", url, "--round", str(BATCHES - 2))
+    assert (former.code, "differ" in former.stdout) == (1, True), former
+    again = shell.run(*asked, "--against", lake[0])
+    assert (again.code, "equal" in again.stdout) == (0, True), again
 
 
 @pytest.mark.long

@@ -65,7 +65,8 @@ def test_change_tables_go_on_where_they_were_left(shell: Shell) -> None:
     shown = shell.run("rounds", "delta:lake", "--source", "qlik-table")
     assert (shown.code, shown.stdout) == (0, "round 2\n  usr  version 2\n")
     shown = shell.run("rounds", "delta:lake", "--source", "qlik-table", "--round", "1", "--json")
-    assert json.loads(shown.stdout) == {"round": 1, "changes": 2, "tables": {"usr": 1}}
+    facts = json.loads(shown.stdout)
+    assert (facts["round"], facts["changes"], facts["tables"]) == (1, 2, {"usr": 1})
 
 
 def test_a_round_lasts_a_tenth_of_a_second_or_longer(shell: Shell) -> None:

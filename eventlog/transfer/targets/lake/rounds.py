@@ -23,7 +23,7 @@ from eventlog.transfer.targets.lake.lake_place import AnotherCommit, LakeCommit,
 from eventlog.transfer.targets.lake.lake_tables import ROUNDS
 from eventlog.transfer.targets.tables.outcomes import OtherApply
 
-_FORM = pa.schema(
+ROUNDS_FORM = pa.schema(
     [
         ("source", pa.string()),
         ("round", pa.int64()),
@@ -39,7 +39,7 @@ _FORM = pa.schema(
     ]
 )
 _POSITIONS = ("starts_at", "ends_at")  # which may be long
-_FACTS = [name for name in _FORM.names if name not in _POSITIONS]
+_FACTS = [name for name in ROUNDS_FORM.names if name not in _POSITIONS]
 MIN_ROUNDS = 1_000  # rounds of a source that the table has at least
 _REWRITTEN = 100  # entries after which the rows of older rounds are taken out
 _TIDIED = 20  # entries after which former versions of the table are let go of
@@ -119,7 +119,7 @@ class Rounds:
     def _append(self, state: str, of: Round, rows: Iterable[Mapping[str, Any]]) -> None:
         facts = {"source": self._source, "round": of.number, "state": state}
         facts |= {"written_at": datetime.now(UTC), "entry": self._entry + 1}
-        added = pa.Table.from_pylist([{**facts, **row} for row in rows], schema=_FORM)
+        added = pa.Table.from_pylist([{**facts, **row} for row in rows], schema=ROUNDS_FORM)
         commit = LakeCommit(
             self.application, self._entry + 1, of.end or "", self._run, {"eventlog.state": state}
         )
@@ -128,8 +128,8 @@ class Rounds:
                 if commit.number % _REWRITTEN:
                     self._snapshot.append(added, commit)
                 else:
-                    rows_kept = _without_old(self._snapshot.rows(_FORM.names), self._source, of.number)
-                    self._snapshot.replace(pa.concat_tables([rows_kept.cast(_FORM), added]), commit)
+                    rows_kept = _without_old(self._snapshot.rows(ROUNDS_FORM.names), self._source, of.number)
+                    self._snapshot.replace(pa.concat_tables([rows_kept.cast(ROUNDS_FORM), added]), commit)
                 if not commit.number % _TIDIED:
                     with suppress(AnotherCommit):
                         self._snapshot.forget()
@@ -147,7 +147,7 @@ class Rounds:
     def _opened(self) -> LakeSnapshot:
         snapshot = self._place.open(ROUNDS)
         if snapshot is None:
-            self._place.create(ROUNDS, _FORM, {})
+            self._place.create(ROUNDS, ROUNDS_FORM, {})
             snapshot = self._place.open(ROUNDS)
         assert snapshot is not None
         return snapshot
@@ -157,15 +157,15 @@ class Rounds:
         rounds = read_rounds(self._snapshot.rows(_FACTS), self._source)
         if not rounds:
             return None, {}
-        of_last = self._snapshot.rows(_FORM.names, {"round": pa.array([rounds[-1].number])})
+        of_last = self._snapshot.rows(ROUNDS_FORM.names, {"round": pa.array([rounds[-1].number])})
         done = [each for each in rounds if each.is_done]
         return read_rounds(of_last, self._source)[-1], dict(done[-1].versions) if done else {}
 
 
 def done_rounds(place: LakePlace, source: str) -> list[Round]:
-    """Return the rounds of a source that are done, in their order."""
+    """Return the rounds of a source that are done, in their order; earlier ones may lack their positions."""
     snapshot = place.open(ROUNDS)
-    rounds = [] if snapshot is None else read_rounds(snapshot.rows(_FACTS), source)
+    rounds = [] if snapshot is None else read_rounds(snapshot.rows(ROUNDS_FORM.names), source)
     return [each for each in rounds if each.is_done]
 
 

@@ -89,9 +89,10 @@ def merge(
 
     `number` is that of the batch; they ascend, and a number that the table has is not merged again.
     `unfinished` names another table, which is made if it is missing. It keeps the changes of a transaction
-    that the batch does not end, for the batch that does. `rounds` names the table `eventlog_rounds` beside
-    `into`, which is made if it is missing. It has each batch as a round, for the command `rounds`. `refused`
-    gets the refused changes as a DataFrame before the commit, if there are any. Without it they are an error.
+    that the batch does not end, for the batch that does. `rounds` names the table `eventlog_rounds` next
+    to `into`, which is made if it is missing. It has each batch as a round, for the command `rounds`.
+    `refused` gets the refused changes as a DataFrame before the commit, if there are any. Without it they are
+    an error.
     """
     if not _STREAM.fullmatch(stream):
         raise Misuse(f"stream: {stream!r} has other characters than letters, digits, _, . and -")
@@ -112,18 +113,22 @@ def merge(
         current = spark.table(into)
         form.rows_of(current)  # demands its types
         placed = place(changes, form)
-        facts = "max_by(get_json_object(line, '$.position'), order) as last", "count(distinct order) as count"
-        batch = placed.selectExpr(*facts).first()
         net = net_of(placed, form, current, partitions).localCheckpoint()
         _settle_refused(net.where("refused is not null").select("refused", "record"), number, refused)
-        commit = MergeCommit(stream, number, batch.last, batch["count"])
-        is_new = table.commit(commit, merge_statement(into, form, net))
-        merged = Merged(number, is_new, batch.last)
+        commit = _commit_of(placed, stream, number)
+        merged = Merged(number, table.commit(commit, merge_statement(into, form, net)), commit.position)
     if left_over is not None:
         left_over.settle(number)
     if noted is not None:
         noted.note(number, *table.commit_of(stream, number))
     return merged
+
+
+def _commit_of(placed: Any, stream: str, number: int) -> MergeCommit:
+    """Return the commit of a batch, by its steps."""
+    facts = "max_by(get_json_object(line, '$.position'), order) as last", "count(distinct order) as changes"
+    position, changes = placed.selectExpr(*facts).first()
+    return MergeCommit(stream, number, position, changes)
 
 
 def _settle_refused(rows: Any, number: int, refused: Callable[[Any], object] | None) -> None:

@@ -39,13 +39,13 @@ class StreamRounds:
     def prepare(cls, spark: Any, name: str, provider: str, stream: str, into: str) -> StreamRounds:
         """Return the rounds of a stream in the table of this name, which is made if it is missing.
 
-        Raise Misuse if it is not beside the table, or if the stream merges into another one.
+        Raise Misuse if it is not next to the table, or if the stream merges into another one.
         """
         columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in _form().fields)
         spark.sql(f"create table if not exists {name} ({columns}) using {provider}")
         place, table = _place_of(spark, into, provider)
         if _place_of(spark, name, provider) != (place, ROUNDS):
-            raise Misuse(f"rounds: {name} is not the table {ROUNDS} beside {into}: name that one")
+            raise Misuse(f"rounds: {name} is not the table {ROUNDS} next to {into}: name that one")
         last = (
             spark.table(name)
             .where(f.col("source") == stream)
@@ -57,8 +57,10 @@ class StreamRounds:
             )
             .first()
         )
-        if others := set(last.tables) - {table}:
-            raise Misuse(f"stream: {stream} has rounds of {min(others)}; name another stream for {table}")
+        if former_tables := set(last.tables) - {table}:
+            raise Misuse(
+                f"stream: {stream} has rounds of {min(former_tables)}; name another stream for {table}"
+            )
         return cls(spark, name, stream, table, last)
 
     def note(self, number: int, version: int, facts: Mapping[str, str]) -> None:

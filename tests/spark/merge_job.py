@@ -123,7 +123,7 @@ def main(name: str, folder: Path, jars: Path, stop: str = "") -> None:
     if stop == "settings":
         try_settings(spark, name, into, unfinished)
         return
-    kept = {"unfinished": unfinished}
+    kept: dict[str, Any] = {"unfinished": unfinished}
     kept["rounds"] = table_of(name, folder, "eventlog_rounds")
     stop_batch, _, delay = stop.partition(":")
 

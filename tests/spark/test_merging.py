@@ -102,7 +102,7 @@ def check_receipts(name: str, shell: Shell, postgres: Database, states: Sequence
     if name == "iceberg":
         uri = f"sqlite:///{shell.folder}/catalogue.db"
         lake = ["iceberg:ice/db", "--lake-options", f"uri={uri},warehouse=file://{shell.folder}/ice"]
-    asked = ("rounds", *lake, "--source", "law")
+    command = ("rounds", *lake, "--source", "law")
     engine = connect(postgres.url)
     columns = "id integer primary key, name text, age integer, note text, amount numeric(12,2)"
     rows = ", ".join(
@@ -112,17 +112,17 @@ def check_receipts(name: str, shell: Shell, postgres: Database, states: Sequence
     run_statements(
         engine, "create schema s", f"create table s.t ({columns})", f"insert into s.t values {rows}"
     )
-    rounds = [json.loads(shell.run(*asked, "--json", "--round", str(n)).stdout) for n in range(BATCHES)]
+    rounds = [json.loads(shell.run(*command, "--json", "--round", str(n)).stdout) for n in range(BATCHES)]
     assert [each["round"] for each in rounds] == list(range(BATCHES))
     assert all(each["changes"] and each["position"] for each in rounds), rounds
     url = engine.url.render_as_string(hide_password=False)
-    receipt = shell.run(*asked, "--against", url, "--record")
+    receipt = shell.run(*command, "--against", url, "--record")
     assert (receipt.code, receipt.stdout.splitlines()[0]) == (0, f"round {BATCHES - 1}"), receipt
     assert f"{len(states[-1]['t'])} rows" in receipt.stdout
-    former = shell.run(*asked, "--against", url, "--round", str(BATCHES - 2))
+    former = shell.run(*command, "--against", url, "--round", str(BATCHES - 2))
     assert (former.code, "differ" in former.stdout) == (1, True), former
-    again = shell.run(*asked, "--against", lake[0])
-    assert (again.code, "equal" in again.stdout) == (0, True), again
+    same_lake = shell.run(*command, "--against", lake[0])
+    assert (same_lake.code, "equal" in same_lake.stdout) == (0, True), same_lake
 
 
 @pytest.mark.long

@@ -123,8 +123,8 @@ def main(name: str, folder: Path, jars: Path, stop: str = "") -> None:
     if stop == "settings":
         try_settings(spark, name, into, unfinished)
         return
-    kept: dict[str, Any] = {"unfinished": unfinished}
-    kept["rounds"] = table_of(name, folder, "eventlog_rounds")
+    tables_by_option: dict[str, Any] = {"unfinished": unfinished}
+    tables_by_option["rounds"] = table_of(name, folder, "eventlog_rounds")
     stop_batch, _, delay = stop.partition(":")
 
     def batch(frame: Any, number: int) -> None:
@@ -134,7 +134,7 @@ def main(name: str, folder: Path, jars: Path, stop: str = "") -> None:
         none = [f.lit(None).cast("string").alias(name) for name in ("refused", "record")]
         changes = frame.select(order, f.col("value").alias("change"), *none)
         for _ in range(2):  # the second time its number is there
-            merged = merge(changes, into, TABLES, "t", number=number, stream="law", **kept)
+            merged = merge(changes, into, TABLES, "t", number=number, stream="law", **tables_by_option)
             names = ", ".join(f"cast({column} as string)" for column in COLUMNS)
             rows = sorted(map(list, frame.sparkSession.sql(f"select {names} from {into}").collect()))
             facts = {"number": number, "is_new": merged.is_new, "position": merged.position, "rows": rows}

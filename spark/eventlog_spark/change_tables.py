@@ -27,8 +27,8 @@ from eventlog.transfer.change_files import sorted_batches
 from eventlog.transfer.change_files.sorted_batches import AS_ITEMS, SortedRows
 from eventlog.transfer.job import Job
 from eventlog_spark.batches import answer, answers_of, joined
+from eventlog_spark.frame_columns import check_single_values
 from eventlog_spark.inputs import FilePiece, InputFile, Opened
-from eventlog_spark.messages import check_single_values
 from eventlog_spark.packing import UNPACKED, Exchange, Parcels, Task, unpacked
 from eventlog_spark.pieces import answers_about, read_slabs, tasks_of, until_fault
 from eventlog_spark.ranges import ITEM, RangeJoin, RangeOutput, in_ranges

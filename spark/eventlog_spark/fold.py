@@ -33,6 +33,8 @@ from eventlog.fold.by_column.key_patterns import current_form, current_key
 from eventlog.fold.by_column.objects import object_names
 from eventlog.fold.by_column.vectors import Ints, codes_of, flags, match_keys, offsets, spread
 from eventlog.fold.event_table import OPERATIONS
+from eventlog.transfer.change_files.sorted_batches import filled
+from eventlog.transfer.log_files.by_column.object_spool import sorted_by
 from eventlog.xds.documents import HEAD, TAIL
 from eventlog.xds.skeleton import Skeletons
 from eventlog_spark.batches import bounded
@@ -86,10 +88,11 @@ class FoldToDocuments:
             places, reasons = result.refused
             if len(places):
                 lost = self._lost(log.take(pa.array(places)), pa.array(reasons, pa.string()))
-                yield with_nulls(lost, self.schema)
+                yield filled(lost, len(places), self.schema)
             refused += self._unwritten(result)
             for records in bounded(refused, self._form.schema):
-                yield with_nulls(dict(zip(records.schema.names, records.columns, strict=True)), self.schema)
+                cells = dict(zip(records.schema.names, records.columns, strict=True))
+                yield filled(cells, len(records), self.schema)
 
     def _lost(self, log: pa.RecordBatch, reasons: pa.Array) -> Mapping[str, pa.Array]:
         """Return the columns of rows that are refused for these reasons."""
@@ -147,22 +150,15 @@ def brief_rows(result: BatchEvents) -> Iterator[pa.RecordBatch]:
         lines = pa.Array.from_buffers(pa.string(), 1, [None, at, text.slice(begin, size)])
         counts = np.bincount(operations[first:end], minlength=len(OPERATIONS))
         counted = {of.name: pa.array([count], of.type) for of, count in zip(_COUNTED, counts, strict=True)}
-        yield with_nulls({"document": lines} | counted, BRIEF)
+        yield filled({"document": lines} | counted, 1, BRIEF)
         first = end
-
-
-def with_nulls(columns: Mapping[str, pa.Array], schema: pa.Schema) -> pa.RecordBatch:
-    """Return rows of this schema whose other columns are null."""
-    count = len(next(iter(columns.values())))
-    cells = [columns.get(field.name, pa.nulls(count, field.type)) for field in schema]
-    return pa.record_batch(cells, schema=schema)
 
 
 def divided(log: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """Return the rows of a log by record_id, and those that are unreadable."""
     is_readable = log.column("kind").to_numpy() != RowKind.UNREADABLE
     unreadable = log.filter(pa.array(~is_readable))
-    return _sorted(log if is_readable.all() else log.filter(pa.array(is_readable))), unreadable
+    return sorted_by(log if is_readable.all() else log.filter(pa.array(is_readable)), "record_id"), unreadable
 
 
 def rows_of(log: pa.RecordBatch) -> Rows:
@@ -170,19 +166,12 @@ def rows_of(log: pa.RecordBatch) -> Rows:
     return Rows(*(log.column(at).to_numpy() for at in (0, 1)), *(log.column(name) for name in COLUMNS[5:]))
 
 
-def _sorted(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows by their first column."""
-    numbers = rows.column(0).to_numpy()
-    is_sorted = (numbers[1:] >= numbers[:-1]).all()
-    return rows if is_sorted else rows.take(pa.array(np.argsort(numbers, kind="stable")))
-
-
 class CurrentRowsOfShare:
     """The current rows that the rows of whole objects need."""
 
     def __init__(self, rows: pa.RecordBatch, tables: Tables) -> None:
         self._tables = tables
-        self._rows = _sorted(rows)
+        self._rows = sorted_by(rows, "number")
 
     def read_back(self, needs: Needs) -> CurrentAnswer:
         """Return the current rows that log rows need."""

@@ -37,18 +37,23 @@ from eventlog.sql.log.log_record import (
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.xds.documents import HEAD, TAIL
-from eventlog_spark.backlog import DIGEST, Backlog, OutputFolder, begin_stage
+from eventlog_spark.backlog import Backlog, begin_stage
 from eventlog_spark.batches import gather
 from eventlog_spark.current_rows import current_row
 from eventlog_spark.fold import FoldToDocuments, FoldToRows
 from eventlog_spark.inputs import Say
 from eventlog_spark.library import fold_task, folded
 from eventlog_spark.log_rows import feed_of
+from eventlog_spark.output_folder import DIGEST, OutputFolder
 from eventlog_spark.packing import Exchange, RowFeed, as_they_are
 from eventlog_spark.reports import NoteRefused, Reports, refused_records
 from eventlog_spark.shuffle import CURRENT
-from eventlog_spark.spark_versions import frame_of
+from eventlog_spark.spark_versions import context_of, frame_of
 
+_WITHOUT_CONTEXT = (
+    "this session has no SparkContext: --partitions sets how many tasks fold. Only a session that has one"
+    " spares a second fold if more than two records are refused"
+)
 _COPIED = 100_000  # rows that are written together
 _LOG = pa.schema(
     [(name, pa.int64() if name in ("record_id", "event_type") else pa.string()) for name in COLUMNS]
@@ -84,6 +89,8 @@ def run_live(spark: Any, backlog: Backlog, live: Live, say: Say = lambda sentenc
     leader = live.store.lead(f"backlog {os.getpid()}")
     if leader is None:
         raise PublisherLeads
+    if context_of(spark) is None:
+        say(_WITHOUT_CONTEXT)
     with leader:
         return _Run(spark, backlog, live, leader, say).run()
 
@@ -108,7 +115,7 @@ class _Run:
         self._backlog = replace(backlog, job=replace(backlog.job, tables=tables))
         reading = self._backlog.reading(list(self._readable))
         self._reading = replace(reading, now=None)  # the database's clock decides, when rows are copied
-        self._output = OutputFolder(spark, self._backlog)
+        self._output = OutputFolder(spark, self._backlog.job.output, self._backlog.layout)
         self._taken = BacklogRows(store, leader, tables, config.build(PublisherSettings).delete_from_log)
 
     def run(self) -> Finished:

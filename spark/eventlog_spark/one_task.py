@@ -20,7 +20,7 @@ from eventlog.formats.qlik.message_settings import MessageSettings
 from eventlog.library import changes_of
 from eventlog.transfer.format_registry import format_named
 from eventlog_spark.batches import bounded
-from eventlog_spark.messages import (
+from eventlog_spark.frame_columns import (
     check_single_values,
     column_or_null,
     find_name,

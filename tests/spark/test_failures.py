@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark.backlog import Backlog, OutputFolder, run
+from eventlog_spark.backlog import Backlog, run
+from eventlog_spark.output_folder import OutputFolder
 from pyspark.sql import DataFrameWriter
 
 from eventlog.core.errors import Misuse

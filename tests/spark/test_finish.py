@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark.backlog import OutputFolder
+from eventlog_spark.output_folder import OutputFolder
 
 from eventlog.publisher import backlog_rows
 from eventlog.sql.log.leader_transaction import NO_PRECONDITION, LeaderTransaction, Precondition

@@ -9,7 +9,6 @@ from typing import Any
 
 import eventlog_spark
 import pytest
-from pyspark.sql import types as t
 
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import InvalidTables, Misuse
@@ -170,7 +169,7 @@ def test_what_is_refused_is_a_row_with_its_reason(spark: Any) -> None:
 
 
 def test_a_table_with_other_types_is_no_current_one(spark: Any) -> None:
-    other = spark.createDataFrame([], t.StructType.fromDDL(ROW.replace("12,2", "12,1")))
+    other = spark.createDataFrame([], ROW.replace("12,2", "12,1"))
     for frame, words in ((other, "amount is decimal"), (other.drop("note"), "the lake has no column note")):
         with pytest.raises(InvalidTables, match=words):
             net(spark, [update(5, before=4)], frame)

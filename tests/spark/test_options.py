@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark.backlog import Backlog, StoppedAtRecord, run
+from eventlog_spark.backlog import Backlog, run
+from eventlog_spark.output_folder import StoppedAtRecord
 from eventlog_spark.session import spark_errors_as_ours
 
 from eventlog.core.errors import EventlogError, Misuse

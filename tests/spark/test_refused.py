@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from eventlog_spark import reports
-from eventlog_spark.backlog import Backlog, StoppedAtRecord, run
+from eventlog_spark.backlog import Backlog, run
+from eventlog_spark.output_folder import StoppedAtRecord
 
 from eventlog.core.tables import Tables
 from eventlog.transfer.convert import convert

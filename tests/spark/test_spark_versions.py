@@ -15,9 +15,9 @@ import pytest
 pytest.importorskip("pyspark", reason="Spark is not installed")
 
 from eventlog_spark import batches, packing, spark_versions
-from eventlog_spark.backlog import check_committer
 from eventlog_spark.batches import BatchTooLarge, gather, joined
 from eventlog_spark.fold import FOLDED
+from eventlog_spark.output_folder import check_committer
 from eventlog_spark.packing import Packing, by_object, unpacked
 from eventlog_spark.session import find_java
 from eventlog_spark.shuffle import LOG

@@ -30,8 +30,8 @@ from tests.spark.test_sequence import Line, Sent, write_messages, write_tables
 
 pytest.importorskip("pyspark", reason="Spark is not installed")
 
-from eventlog_spark.backlog import check_committer
 from eventlog_spark.inputs import find_files
+from eventlog_spark.output_folder import check_committer
 
 pytestmark = pytest.mark.long
 

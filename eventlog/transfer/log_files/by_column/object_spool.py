@@ -103,19 +103,19 @@ def _divided(batches: list[pa.RecordBatch], tables: Tables) -> Iterator[pa.Recor
         raise ObjectTooLarge(count, size)
     parts = max(-(-count // _ROWS), -(-size // _BYTES))
     if parts <= 1:
-        yield _by_id(_joined(batches))
+        yield sorted_by(_joined(batches), "record_id")
         return
     numbers = np.concatenate([object_numbers(rows, tables) for rows in batches])
     numbers = numbers // _SHARES ** (_DEEPEST + 1) % parts
     for _, rows in shares(_joined(batches), numbers):
-        yield _by_id(rows)
+        yield sorted_by(rows, "record_id")
 
 
-def _by_id(rows: pa.RecordBatch) -> pa.RecordBatch:
-    ids = rows.column("record_id").to_numpy()
-    if (ids[1:] >= ids[:-1]).all():
-        return rows
-    return rows.take(pa.array(np.argsort(ids, kind="stable")))
+def sorted_by(rows: pa.RecordBatch, column: str) -> pa.RecordBatch:
+    """Return rows in the order of the numbers in a column; those of one number keep theirs."""
+    numbers = rows.column(column).to_numpy()
+    is_sorted = (numbers[1:] >= numbers[:-1]).all()
+    return rows if is_sorted else rows.take(pa.array(np.argsort(numbers, kind="stable")))
 
 
 def object_numbers(rows: pa.RecordBatch, tables: Tables, answerable: Container[Table] = ()) -> Ints:

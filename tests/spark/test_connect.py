@@ -75,7 +75,9 @@ def test_a_client_without_a_jvm(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     documents, changes, keys, said = json.loads(done.stdout.splitlines()[-1])
     expected, _ = converted(job([log], tmp_path / "expected", named))
-    assert any("--partitions sets how many tasks fold" in sentence for sentence in said)
+    assert any(
+        "--partitions sets how many tasks fold. Only a session that has one" in sentence for sentence in said
+    )
     refused = refused_by_convert(job([log], tmp_path / "expected", named))
     assert refused_by_spark(tmp_path / "out") == refused
     assert len(refused) == len(bad)

@@ -46,7 +46,7 @@ from eventlog_spark.inputs import (
 from eventlog_spark.library import fold_task, folded
 from eventlog_spark.log_rows import LogReading, feed_of
 from eventlog_spark.message_files import changes_of_message_files
-from eventlog_spark.output_folder import Layout, OutputFolder, Result
+from eventlog_spark.output_folder import FolderLayout, OutputFolder, Result
 from eventlog_spark.packing import UNPACKED, Exchange, FileBytes, RowFeed
 from eventlog_spark.pieces import FindRows, ReadCurrent, ReadLog, pieces_of, tasks_of
 from eventlog_spark.ranges import RangeOutput
@@ -116,9 +116,9 @@ class Backlog:
         return self.order != "log" and self.job.output_container is None and not self.per_file
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> FolderLayout:
         """Return how the output is laid out."""
-        return Layout(self.order == "log", self.job.output_container == "parquet", self.per_file)
+        return FolderLayout(self.order == "log", self.job.output_container == "parquet", self.per_file)
 
     def reading(self, answerable: Sequence[Table]) -> LogReading:
         """Return the rules by which rows of a log are read."""

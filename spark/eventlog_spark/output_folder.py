@@ -33,7 +33,7 @@ DIGEST: Final = "digest"  # the column of what goes on record of documents; it i
 _DIGEST_SUM: Final = "digest_sum"
 
 
-class Layout(NamedTuple):
+class FolderLayout(NamedTuple):
     """How documents are laid out in the folder."""
 
     in_log_order: bool
@@ -69,7 +69,7 @@ class StoppedAtRecord(EventlogError):
 class OutputFolder:
     """The folder of a backlog, on a disk that all machines share or in a store."""
 
-    def __init__(self, spark: Any, name: str, layout: Layout) -> None:
+    def __init__(self, spark: Any, name: str, layout: FolderLayout) -> None:
         self._spark = spark
         self._layout = layout
         self._folder = None if is_remote(name) else Path(os.path.abspath(plain(name)))

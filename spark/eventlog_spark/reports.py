@@ -139,15 +139,17 @@ class Reports:
         if self.refused_by_task is not None:
             return []
         cells = [f.col(name) if name in columns else f.lit(None).alias(name) for name in Refusal._fields]
-        refusal = f.when(f.col("refused").isNotNull(), f.struct(*cells))
-        return [f.min(refusal).alias("first_refused"), f.max(refusal).alias("last_refused")]
+        text = f.to_json(f.struct(*cells), {"ignoreNullFields": "false"})  # Spark 4.0 observes no structs
+        refusal = f.when(f.col("refused").isNotNull(), text)
+        ends = {"first_refused": f.min(refusal), "last_refused": f.max(refusal)}
+        return [f.coalesce(end, f.lit("")).alias(name) for name, end in ends.items()]
 
     def refusals(self, counts: Mapping[str, Any]) -> list[Refusal] | None:
         """Return the refused records; None if they are too many to be noted."""
         count = counts["refused"]
         if self.refused_by_task is None:
             ends = [counts[f"{end}_refused"] for end in ("first", "last")][:count]
-            return [Refusal(*end) for end in ends] if count == len(ends) else None
+            return [Refusal(**json.loads(end)) for end in ends] if count == len(ends) else None
         refusals = [refusal for report in self.refused_by_task.value.values() for refusal in unpack(report)]
         return refusals if len(refusals) == count else None
 

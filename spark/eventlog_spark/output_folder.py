@@ -34,7 +34,7 @@ _DIGEST_SUM: Final = "digest_sum"
 
 
 class FolderLayout(NamedTuple):
-    """How documents are laid out in the folder."""
+    """The way in which documents are laid out in the folder."""
 
     in_log_order: bool
     as_parquet: bool  # else as lines

@@ -39,7 +39,7 @@ BYTES = 1 << 20
 LETTERS = 1 << 17
 
 
-def some(cases: Iterable[Case], name: str) -> list[Case]:
+def sampled(cases: Iterable[Case], name: str) -> list[Case]:
     """Return the cases of a reader: at night all, else a third, another one for each reader."""
     every = list(cases)
     return Random(name).sample(every, drawn(len(every)))
@@ -120,7 +120,7 @@ DOCUMENTS = [  # before, many of these, after
 
 @pytest.mark.parametrize("door", DOORS)
 def test_documents(door: str) -> None:
-    for before, piece, behind in some(DOCUMENTS, door):
+    for before, piece, behind in sampled(DOCUMENTS, door):
         attempt(DOORS[door], before + piece * (BYTES // len(piece)) + behind)
 
 
@@ -176,7 +176,7 @@ LINES = [
 @pytest.mark.parametrize(("read", "pieces"), [(read_csv, ROWS), (read_json_lines, LINES)])
 def test_rows_and_lines(read: Read, pieces: Iterable[str]) -> None:
     around = ("", '"', '{"a":"', "["), ("", '"', '"}\n1,2\n')
-    for piece, before, behind in some(product(pieces, *around), "".join(pieces)):
+    for piece, before, behind in sampled(product(pieces, *around), "".join(pieces)):
         attempt(read, before + piece * (LETTERS // len(piece)) + behind)
 
 
@@ -268,7 +268,7 @@ BEFORE = [
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_texts(name: str) -> None:
-    for piece, before, behind in some(product(PIECES, BEFORE, ("", "x")), name):
+    for piece, before, behind in sampled(product(PIECES, BEFORE, ("", "x")), name):
         attempt(TEXTS[name], before + piece * (LETTERS // len(piece)) + behind)
 
 

@@ -452,7 +452,7 @@ def write_files(shell: Shell) -> None:
         (folder / "capture.bin").write_bytes(b"".join(inputs.capture_stages()[:count]))
     shutil.copytree(BEFORE, shell.folder, dirs_exist_ok=True)
     convert(shell)
-    for entry in shell.folder.glob("lake/**/*.json"):  # the log of a table says where it was made
+    for entry in shell.folder.glob("lake/**/*.json"):  # the log of a table names the place where it was made
         entry.write_text(entry.read_text().replace(f"{shell.folder.as_uri()}/", ""))
     with contextlib.closing(Archive(shell.folder / "received")) as archive:
         body = inputs.documents_of_stage(0)

@@ -55,6 +55,13 @@ JARS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("org.apache.flink", "flink-table-runtime", "1.20.1"),
         ("org.slf4j", "slf4j-nop", "1.7.36"),
     ),
+    "iceberg-rest": (
+        ("org.apache.iceberg", "iceberg-core", "1.11.0"),
+        ("org.apache.iceberg", "iceberg-core", "1.11.0", "tests"),
+        ("org.eclipse.jetty", "jetty-servlet", "11.0.26"),
+        ("org.xerial", "sqlite-jdbc", "3.50.3.0"),
+        ("org.slf4j", "slf4j-nop", "2.0.17"),
+    ),
     "informix": (
         ("com.ibm.informix", "jdbc", "4.50.13.1"),
         ("com.ibm.informix", "ifx-changestream-client", "1.1.5"),
@@ -153,6 +160,7 @@ INSTALLERS: dict[str, Callable[[], object]] = {
     "debezium": lambda: jars("debezium"),
     "connid": lambda: jars("connid"),
     "flink": lambda: jars("flink"),
+    "iceberg-rest": lambda: jars("iceberg-rest"),
     "informix": lambda: jars("informix"),
     "go-tpc": go_tpc,
     "reladiff": lambda: python("reladiff"),

@@ -206,7 +206,7 @@ class IcebergFolder(LakeFolder):
 
     @property
     def names(self) -> set[str]:
-        if not (self.folder / "catalogue.db").exists():
+        if not self.folder.exists():
             return set()
         try:
             return {name for *_, name in self._catalogue.list_tables("hr")}
@@ -260,6 +260,18 @@ class IcebergFolder(LakeFolder):
     @property
     def _catalogue(self) -> Any:
         return load_catalog("here", **self._options)
+
+
+class RestFolder(IcebergFolder):
+    """A namespace of a catalogue that a server has, with its tables in a folder."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        super().__init__(folder)
+        self._url = url
+
+    @property
+    def _options(self) -> dict[str, str]:
+        return {"type": "rest", "uri": self._url}
 
 
 FORMATS: dict[str, Callable[[Path], LakeFolder]] = {"delta": DeltaFolder, "iceberg": IcebergFolder}

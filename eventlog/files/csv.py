@@ -76,7 +76,7 @@ def _splitter(layout: Layout) -> Split:
     """Return a function that divides a record into cells."""
     delimiter, quote = map(re.escape, (layout.delimiter, layout.quote))
     body = rf"([^{quote}]*+(?:{quote}{quote}[^{quote}]*+)*+)"
-    field = re.compile(rf"(?:{quote}{body}{quote}|((?:(?!{delimiter})[^{quote}])*+))({delimiter}|\Z)")
+    field = re.compile(rf"(?:{quote}{body}{quote}|([^{quote}{delimiter}]*+))({delimiter}|\Z)")
     null = layout.null
 
     def split(record: bytes) -> Cells:

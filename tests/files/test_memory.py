@@ -192,3 +192,23 @@ def test_a_log_in_a_file_takes_no_more_memory_for_more_rows(tmp_path: Path) -> N
         most.append(int(reported.stdout))
     assert most[1] < most[0] + 30
     assert most[1] < 230
+
+
+@pytest.mark.parametrize("order", ["as-is", pytest.param("sequence", marks=pytest.mark.nightly)])
+def test_large_cells_of_a_change_table_do_not_wait_for_each_other(tmp_path: Path, order: str) -> None:
+    tables, rows = tmp_path / "tables.toml", tmp_path / "usr__ct.csv"
+    tables.write_text('[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer", note = "text" }\n')
+    with rows.open("w") as file:
+        file.write("header__change_seq,header__change_oper,header__change_mask,idu,note\n")
+        for number in range(40):
+            file.write(f"20250101{number * 7 % 40:027},I,18,{number},{'x' * 16 * MEBIBYTE}\n")
+    command = ["convert", "--tables", tables.name, "--from", "qlik-table", "--to", "changes", rows.name]
+    reported = subprocess.run(
+        [sys.executable, "-c", COMMAND, *command, "--order", order, "-o", "out.jsonl"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "40 changes were converted" in reported.stderr
+    assert int(reported.stdout) < 600

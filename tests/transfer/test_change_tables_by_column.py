@@ -20,6 +20,7 @@ from eventlog.core.errors import Refused
 from eventlog.core.formats import Shape
 from eventlog.core.tables import Tables
 from eventlog.files.inputs import source_in
+from eventlog.transfer.change_files import as_is, sorted_slabs
 from eventlog.transfer.convert import convert
 from eventlog.transfer.job import Job
 from eventlog.transfer.report import Report
@@ -107,6 +108,22 @@ def test_these_tables_become_the_same_changes(tmp_path: Path, seed: int, order: 
 @pytest.mark.parametrize("seed", range(8))
 def test_these_tables_become_the_same_documents(tmp_path: Path, seed: int, order: str) -> None:
     compare_ways(tmp_path, seed, order, "xds")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_that_are_too_large_to_wait_become_the_same_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(as_is, "_BYTES", (300, 1_000)[seed % 2])  # of some rows, of none, of all
+    check_alike(tmp_path, seed, (0.02, 0.1)[seed % 2], "as-is", "changes", 3, 1 << 26)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_runs_that_are_merged_two_by_two_become_the_same_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(sorted_slabs, "_BLOCKS", 1)
+    check_alike(tmp_path, seed, (0, 0.02, 0.1)[seed], "sequence", "changes", 2, 1)
 
 
 def compare_ways(tmp_path: Path, seed: int, order: str, target: str) -> None:

@@ -30,8 +30,8 @@ from eventlog.formats.qlik.sequenced import with_second_events
 from eventlog.transfer.change_files.file_rows import OpenedRows, RowChunk, rows_at_once
 from eventlog.transfer.change_files.odd_lines import OddLines
 
-_MOST_HELD: Final = 5_000  # rows of a stretch that waits for those after it
-_BYTES: Final = 32 << 20  # of cells that become lines together
+_MOST_HELD: Final = 5_000  # rows that wait for those after them
+_BYTES: Final = 32 << 20  # of cells that become lines together, or that wait
 
 
 class _Units(NamedTuple):
@@ -74,17 +74,17 @@ class TableAsIs:
             if chunk is None:
                 return
             units = self._units(chunk)
-            end = len(chunk) if following is None else _first_held(units, len(chunk))
+            end = len(chunk) if following is None else _first_held(units, chunk)
             is_open = units.open_from < len(units.begins)
             if is_open:
                 end = min(end, int(units.begins[units.open_from]))
             yield from self._lines_of(chunk, units, end)
-            if (is_open and end == units.begins[units.open_from]) or len(chunk) - end > _MOST_HELD:
-                chunks_left = chain([chunk.slice(end, len(chunk))], chunks)
+            waiting_chunk = chunk.slice(end, len(chunk))
+            if (is_open and end == units.begins[units.open_from]) or _is_too_much(waiting_chunk):
+                chunks_left = chain([waiting_chunk], chunks)
                 records = chain.from_iterable(each.records(np.arange(len(each))) for each in chunks_left)
                 yield from self._odd_lines.write(self._changes(records))
                 return
-            waiting_chunk = chunk.slice(end, len(chunk))
 
     def _changes(self, records: Iterable[Row | Refused]) -> Iterator[Change | Refused]:
         """Return the changes of records by the plain reader."""
@@ -208,7 +208,12 @@ def _is_open(letters: Sequence[int]) -> bool:
     return waiting > 0
 
 
-def _first_held(units: _Units, count: int) -> int:
+def _is_too_much(chunk: RowChunk) -> bool:
+    """Return whether records are too many or too large to wait for later ones."""
+    return len(chunk) > _MOST_HELD or chunk.size > _BYTES
+
+
+def _first_held(units: _Units, chunk: RowChunk) -> int:
     """Return the first record of those whose units may change with later records."""
     last = len(units.begins) - 1
     if units.is_stretch[last]:
@@ -216,4 +221,4 @@ def _first_held(units: _Units, count: int) -> int:
     elif last and units.is_stretch[last - 1]:
         last -= 2
     first = int(units.begins[max(last, 0)])
-    return first if count - first <= _MOST_HELD else units.last_group
+    return units.last_group if _is_too_much(chunk.slice(first, len(chunk))) else first

@@ -75,6 +75,11 @@ class RowChunk(NamedTuple):
     def __len__(self) -> int:
         return len(self.rows.where)
 
+    @property
+    def size(self) -> int:
+        """Return the bytes of their cells."""
+        return sum(column.nbytes for column in self.rows.columns)
+
     def records(self, places: Ints) -> Iterator[Row | Refused]:
         """Yield the records at these places."""
         are_rows = [place not in self.refused for place in places.tolist()]

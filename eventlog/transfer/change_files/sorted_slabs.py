@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,11 +19,13 @@ from eventlog.transfer.change_files.file_rows import FileRows, joined
 
 MEMORY: Final = 32 << 20  # bytes of rows
 _BLOCK: Final = 1 << 20  # of those that come back from disk together
+_BLOCKS: Final = 128 << 20  # of the blocks of runs that are merged, one of each
 _ALONE = sequence.LENGTH  # the byte that is 1 in the key of a row without a change_seq
 _NUMBER, _WHERE = ">u4", ">u8"
 KEY: Final = f"S{sequence.LENGTH + 1 + 4 + 8}"
 
 Keys = npt.NDArray[np.bytes_]
+_Block = list[tuple[int, Extent]]  # rows of each source
 
 
 class Slab(NamedTuple):
@@ -60,7 +63,7 @@ class SlabSorter:
         self._size = 0
         self._file: NamelessFile | None = None
         self._schemas: dict[int, pa.Schema] = {}  # by the source
-        self._runs: list[list[list[tuple[int, Extent]]]] = []  # of blocks, which have rows of several sources
+        self._runs: list[list[_Block]] = []
 
     def close(self) -> None:
         """Drop all rows and the file."""
@@ -83,7 +86,20 @@ class SlabSorter:
             return
         if self._slabs:
             self._spill()
-        runs = [_Run(map(self._read, blocks)) for blocks in self._runs]
+        together = self._merged_together()
+        while len(self._runs) > together:
+            groups = [self._runs[at : at + together] for at in range(0, len(self._runs), together)]
+            self._runs = [[*chain.from_iterable(map(self._blocks_of, self._merged(runs)))] for runs in groups]
+        yield from self._merged(self._runs)
+
+    def _merged_together(self) -> int:
+        """Return how many runs are merged at the same time, so that memory holds a block of each."""
+        blocks = chain.from_iterable(self._runs)
+        return max(2, _BLOCKS // max(sum(place.length for _, place in block) for block in blocks))
+
+    def _merged(self, runs_on_disk: Sequence[list[_Block]]) -> Iterator[list[Slab]]:
+        """Yield the rows of runs as `in_order` does."""
+        runs = [_Run(map(self._read, blocks)) for blocks in runs_on_disk]
         while runs:
             bound = min((run.last for run in runs if not run.is_read), default=None)
             part = [slab for run in runs for slab in run.take_before(bound)]
@@ -96,18 +112,23 @@ class SlabSorter:
 
     def _spill(self) -> None:
         """Move the rows in memory to a run on disk."""
+        slabs, self._slabs, self._size = self._slabs, [], 0
+        self._runs.append([*self._blocks_of(slabs)])
+
+    def _blocks_of(self, rows: list[Slab]) -> Iterator[_Block]:
+        """Write rows in their order, and forget them; yield the blocks that have them."""
         self._file = self._file or NamelessFile()
-        sources = sorted({slab.source for slab in self._slabs})
-        slabs = [_join([slab for slab in self._slabs if slab.source == at]).sorted() for at in sources]
+        size = sum(slab.size for slab in rows)
+        sources = sorted({slab.source for slab in rows})
+        slabs = [_join([slab for slab in rows if slab.source == at]).sorted() for at in sources]
+        rows.clear()
         keys = np.sort(np.concatenate([slab.keys for slab in slabs]))
-        count = max(1, len(keys) * _BLOCK // max(1, self._size))
+        count = max(1, len(keys) * _BLOCK // max(1, size))
         edges = [[0, *np.searchsorted(slab.keys, keys[count::count]), len(slab.keys)] for slab in slabs]
-        self._slabs, self._size = [], 0
-        blocks = []
         for number in range(len(edges[0]) - 1):
             parts = [slab.slice(at[number], at[number + 1]) for slab, at in zip(slabs, edges, strict=True)]
-            blocks.append([(part.source, self._write(part)) for part in parts if len(part.keys)])
-        self._runs.append(list(filter(None, blocks)))
+            if block := [(part.source, self._write(part)) for part in parts if len(part.keys)]:
+                yield block
 
     def _write(self, slab: Slab) -> Extent:
         assert self._file is not None

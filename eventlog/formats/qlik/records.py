@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from math import isnan
 from typing import Any, NamedTuple
 
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
@@ -27,7 +26,7 @@ from eventlog.formats.qlik.message_settings import MessageSettings
 from eventlog.formats.qlik.metadata import Metadata
 from eventlog.formats.qlik.numbering import Numbered, stream_position
 from eventlog.formats.qlik.row_headers import make_change
-from eventlog.formats.qlik.row_plans import differing, row_sides, written_equal
+from eventlog.formats.qlik.row_plans import differing, row_sides, unequal_places
 from eventlog.formats.qlik.sides import Masks, Readings
 from eventlog.formats.qlik.structure import Structure, observe
 
@@ -172,8 +171,9 @@ class RecordReader:
             if tuple(image) != self.names:
                 in_image = [name in image for name in self.names]
             old_cells = tuple(map(image.get, self.names))
-            before = [*self.plan(old_cells)]
-            self._check_mask(masks, old_cells, cells, in_image)
+            differing_places = unequal_places(old_cells, cells)
+            before = self.plan.convert_similar(old_cells, values, differing_places)
+            self._check_mask(masks, differing_places, old_cells, cells, in_image)
         if in_image:
             by_mask = sides.unchanged(values, masks, structure.lobs)
             for i in (i for i, is_there in enumerate(in_image) if not is_there):
@@ -181,16 +181,19 @@ class RecordReader:
         return sides.update(structure, values, masks.places, masks.absent, before, image is not None)
 
     def _check_mask(
-        self, masks: Masks, old_cells: Sequence[Any], cells: Sequence[Any], in_image: Sequence[bool]
+        self,
+        masks: Masks,
+        differing_places: Sequence[int],
+        old_cells: Sequence[Any],
+        cells: Sequence[Any],
+        in_image: Sequence[bool],
     ) -> None:
         """Raise InvalidMask if changeMask contradicts beforeData."""
         if masks.changed is None:
             return
-        pairs = enumerate(zip(old_cells, cells, strict=True))
-        places = tuple([i for i, both in pairs if _differ(*both)])
-        if places == masks.places:  # nearly always
+        if tuple(differing_places) == masks.places:  # nearly always
             return
-        for i in sorted({*places} ^ {*masks.places}):
+        for i in sorted({*differing_places} ^ {*masks.places}):
             if i not in masks.absent and (not in_image or in_image[i]):
                 self._check_bit(i, masks.changed[i], old_cells[i], cells[i])
 
@@ -328,13 +331,6 @@ class RecordReader:
         return read_header_time(str(time), self.time_form)
 
 
-def _differ(old_cell: Any, cell: Any) -> bool:
-    """Return whether two cells differ; two NaN do not."""
-    if type(old_cell) is type(cell) is float and isnan(old_cell) and isnan(cell):
-        return False
-    return not written_equal(old_cell, cell)
-
-
 def _flags_of(
     name: str, data: bytes | None, order: MaskOrder, layout: MaskLayout, places: Sequence[int]
 ) -> tuple[bool, ...] | None:
@@ -426,7 +422,7 @@ class RecordWriter:
         image = None
         captured = self.structure.all_bits if ABSENT not in after else _bits(after)
         if change.op is Op.UPDATE:
-            image_row = self._dump(before)
+            image_row = self._dump.convert_similar(before, row, unequal_places(before, after))
             changed = join(differing(before, after, image_row, row)) & ~self.structure.lob_bits
             image = self._image(before, after, image_row, changed)
         elif change.op is Op.DELETE:

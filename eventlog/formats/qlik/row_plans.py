@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +33,15 @@ def written_equal(first: Any, second: Any) -> bool:
     return type(first) is float and math.isnan(first) and math.isnan(second)
 
 
+def unequal_places(first: Sequence[Any], second: Sequence[Any]) -> list[int]:
+    """Return the places of two rows whose values are not written as the same text."""
+    return [
+        place
+        for place, (a, b) in enumerate(zip(first, second, strict=True))
+        if a is not b and (a != b or not a or type(a) is not type(b)) and not written_equal(a, b)
+    ]
+
+
 class RowPlan:
     """A converter of rows of one structure; its errors name the column of the value."""
 
@@ -45,15 +54,25 @@ class RowPlan:
         by_type = ({**of_column, **_ABSENCE} for of_column in fitting)
         self._steps = [*zip(by_type, (column.spec or _NO_SPEC for column in columns), strict=True)]
 
-    def __call__(self, row: Sequence[Any]) -> Sequence[Any]:
-        converted: list[Any] = []
+    def __call__(self, row: Sequence[Any]) -> list[Any]:
         try:
-            for (steps, spec), value in zip(self._steps, row, strict=True):
-                step = steps.get(type(value), _unfit)
-                converted.append(value if step is None else step(value, spec))
-        except _FAULTS as fault:
-            raise self._name_fault(len(converted), fault) from fault
-        return converted
+            return [
+                value if (step := steps.get(type(value), _unfit)) is None else step(value, spec)
+                for (steps, spec), value in zip(self._steps, row, strict=True)
+            ]
+        except _FAULTS:
+            for place, value in enumerate(row):
+                self.convert_value(place, value)  # which names the column
+            raise
+
+    def convert_similar(
+        self, row: Sequence[Any], converted: Sequence[Any], places: Iterable[int]
+    ) -> list[Any]:
+        """Return the conversion of a row that differs in these places from one that was converted."""
+        similar = [*converted]
+        for place in places:
+            similar[place] = self.convert_value(place, row[place])
+        return similar
 
     def convert_value(self, place: int, value: Any) -> Any:
         """Return the conversion of a single value."""
@@ -188,8 +207,7 @@ def differing(
 
     `image` and `row` are `before` and `after` as they are written.
     """
-    both_rows = enumerate(zip(image, row, strict=True))
-    places = [i for i, (old_value, new_value) in both_rows if not written_equal(old_value, new_value)]
+    places = unequal_places(image, row)
     if ABSENT not in before and ABSENT not in after:
         return places
     differing_places = set(places)

@@ -113,7 +113,7 @@ def _prepare(engine: Engine, log: Log, rows: int) -> None:
 
 def _clean(engine: Engine, log: Log) -> None:
     with suppress(EventlogError):  # nothing is there yet
-        untrack(engine, log, TABLE)
+        untrack(engine, log, TABLE, discard=True)
     _run(engine, f"drop table if exists {TABLE}, {BARE}, bench_source")
     migrate.uninstall(engine, log, discard=True)
 
@@ -176,7 +176,7 @@ def _spread(ratios: list[float]) -> str:
 
 def _single(engine: Engine, log: Log) -> None:
     """Measure updates; the two tables take turns, so that other work on the machine affects both alike."""
-    untrack(engine, log, TABLE)
+    untrack(engine, log, TABLE, discard=True)
     _run(engine, f"drop table if exists {BARE}", f"create table {BARE} (like {TABLE} including all)")
     _run(engine, f"insert into {BARE} select * from {TABLE}")
     track(engine, log, TABLE, CHOICES["query-back, statement"])
@@ -237,7 +237,7 @@ def _pgq(engine: Engine) -> bool:
 def _tracking(engine: Engine, log: Log, choice: Choice) -> Iterator[None]:
     track(engine, log, TABLE, choice)
     yield
-    untrack(engine, log, TABLE)
+    untrack(engine, log, TABLE, discard=True)
 
 
 @contextmanager

@@ -60,8 +60,8 @@ def _side_of(table_snapshot: LakeSnapshot, table: Table) -> BatchSide:
 def _source_at(against: str, place: LakePlace) -> Iterator[SourceOf]:
     """Return what finds the table of a source, in another lake or in one moment of a database."""
     if is_lake(against):
-        other_place = lake_at(against, place.options, "--against")
-        yield lambda table_snapshot: _in_lake(other_place, table_snapshot)
+        with lake_at(against, place.options, "--against") as other_place:
+            yield lambda table_snapshot: _in_lake(other_place, table_snapshot)
         return
     with snapshot(connect(against)) as moment:
         yield lambda table_snapshot: _in_database(moment, table_snapshot)

@@ -54,25 +54,24 @@ def rounds(
     from eventlog.transfer.targets.lake.lakes import lake_at
     from eventlog.transfer.targets.lake.rounds import done_rounds
 
-    tables = lake_at(lake, settings.build(LakeAccess, options).store_options, "a lake")
-
     if record and against is None:
         raise Misuse("--record leaves the receipts that --against makes")
-    done = {each.number: each for each in done_rounds(tables, source)}
-    this = done.get(max(done, default=-1) if number is None else number)
-    if this is None:
-        named = "round" if number is None else f"round {number}"
-        print_sentence(f"{lake} has no {named} of the source {source!r} that is done")
-        sys.exit(1)
-    if against is not None:
-        _show_receipts(tables, this, against, record=record, as_json=as_json)
-    elif as_json:
-        facts = {"round": this.number, "position": this.end, "changes": this.changes}
-        show(json.dumps({**facts, "tables": dict(this.versions)}))
-    else:
-        show(f"round {this.number}")
-        for table, version in sorted(this.versions.items()):
-            show(f"  {table}  version {version}")
+    with lake_at(lake, settings.build(LakeAccess, options).store_options, "a lake") as tables:
+        done = {each.number: each for each in done_rounds(tables, source)}
+        this = done.get(max(done, default=-1) if number is None else number)
+        if this is None:
+            named = "round" if number is None else f"round {number}"
+            print_sentence(f"{lake} has no {named} of the source {source!r} that is done")
+            sys.exit(1)
+        if against is not None:
+            _show_receipts(tables, this, against, record=record, as_json=as_json)
+        elif as_json:
+            facts = {"round": this.number, "position": this.end, "changes": this.changes}
+            show(json.dumps({**facts, "tables": dict(this.versions)}))
+        else:
+            show(f"round {this.number}")
+            for table, version in sorted(this.versions.items()):
+                show(f"  {table}  version {version}")
 
 
 def _show_receipts(tables: LakePlace, this: Round, against: str, *, record: bool, as_json: bool) -> None:

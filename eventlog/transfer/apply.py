@@ -76,8 +76,6 @@ def apply_to_lake(
     from eventlog.transfer.targets.lake.lake_writer import Lake
     from eventlog.transfer.targets.lake.lakes import lake_at
 
-    place = lake_at(address, lake_settings.store_options, "--to-lake")
-
     def open_target(stack: ExitStack, name: str, schema: SourceSchema) -> GroupTarget:
         return Lake(
             place,
@@ -91,16 +89,17 @@ def apply_to_lake(
             report.inform,
         )
 
-    return _apply(
-        job,
-        open_target,
-        apply_settings,
-        report,
-        clock,
-        advance,
-        run_length,
-        round_time=lake_settings.round_time,
-    )
+    with lake_at(address, lake_settings.store_options, "--to-lake") as place:
+        return _apply(
+            job,
+            open_target,
+            apply_settings,
+            report,
+            clock,
+            advance,
+            run_length,
+            round_time=lake_settings.round_time,
+        )
 
 
 def _apply(

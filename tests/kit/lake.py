@@ -7,10 +7,10 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import deltalake
 import duckdb
@@ -61,6 +61,12 @@ class LakeFolder(ABC):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+
+    def __enter__(self) -> Self:
+        return self
+
+    @abstractmethod
+    def __exit__(self, *fault: object) -> None: ...
 
     @property
     @abstractmethod
@@ -125,6 +131,9 @@ class DeltaFolder(LakeFolder):
 
     conflict = CommitFailedError
 
+    def __exit__(self, *fault: object) -> None:
+        """Do nothing: no file stays open."""
+
     @property
     def address(self) -> str:
         return f"delta:{self.folder}"
@@ -187,6 +196,9 @@ class IcebergFolder(LakeFolder):
 
     conflict = CommitFailedException
 
+    def __exit__(self, *fault: object) -> None:
+        self._catalogue.close()
+
     @property
     def address(self) -> str:
         return "iceberg:here/hr"
@@ -221,7 +233,6 @@ class IcebergFolder(LakeFolder):
         return int(number), snapshot.summary.additional_properties
 
     def make(self, table: str, rows: pa.Table, part: str = "") -> None:
-        self.lake_options  # noqa: B018 - makes the folder
         self._catalogue.create_namespace_if_not_exists("hr")
         new_table = self._catalogue.create_table(f"hr.{table}", rows.schema)
         if part:
@@ -257,8 +268,9 @@ class IcebergFolder(LakeFolder):
     def table(self, name: str) -> Table:
         return self._catalogue.load_table(("hr", name))
 
-    @property
+    @cached_property
     def _catalogue(self) -> Any:
+        self.folder.mkdir(exist_ok=True)
         return load_catalog("here", **self._options)
 
 

@@ -6,6 +6,7 @@ DuckDB reads them. A run is killed before or after any commit, and the next one 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from decimal import Decimal
 from itertools import accumulate
 from pathlib import Path
@@ -97,9 +98,10 @@ class JudgeOfPositions(Judge):
 
 
 @pytest.fixture(params=["delta", pytest.param("iceberg", marks=pytest.mark.long)])
-def lake(request: pytest.FixtureRequest, tmp_path: Path) -> LakeFolder:
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LakeFolder]:
     """A lake of each format."""
-    return FORMATS[request.param](tmp_path / "lake")
+    with FORMATS[request.param](tmp_path / "lake") as folder:
+        yield folder
 
 
 def run_despite_kills(

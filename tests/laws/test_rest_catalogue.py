@@ -30,7 +30,8 @@ def lake(tmp_path: Path) -> Iterator[RestFolder]:
     command = ["java", "-cp", os.pathsep.join(jars), str(SERVER), folder.as_uri()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        yield RestFolder(folder, f"http://127.0.0.1:{int(server.stdout.readline())}")
+        with RestFolder(folder, f"http://127.0.0.1:{int(server.stdout.readline())}") as lake:
+            yield lake
         server.terminate()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ from tests.transfer.lake.growing import GrowingInput
 
 
 @pytest.fixture(params=FORMATS)
-def lake(request: pytest.FixtureRequest, tmp_path: Path) -> LakeFolder:
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LakeFolder]:
     """A lake of each format."""
-    return FORMATS[request.param](tmp_path / "lake")
+    with FORMATS[request.param](tmp_path / "lake") as folder:
+        yield folder
 
 
 @pytest.fixture

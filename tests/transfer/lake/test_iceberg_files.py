@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,9 @@ FORM = pa.schema([("id", pa.int64()), ("name", pa.string())])
 class FilesOfUsr:
     """The table usr of a lake, its commits and its files."""
 
-    def __init__(self, folder: Path) -> None:
-        self._lake = IcebergFolder(folder)
-        options = dict(pair.split("=", 1) for pair in self._lake.lake_options.split(","))
-        self._place = IcebergPlace("here/hr", options)
+    def __init__(self, lake: IcebergFolder, place: IcebergPlace) -> None:
+        self._lake = lake
+        self._place = place
         self._place.create("usr", FORM, {})
         self._number = 0
 
@@ -75,8 +75,11 @@ class FilesOfUsr:
 
 
 @pytest.fixture
-def usr(tmp_path: Path) -> FilesOfUsr:
-    return FilesOfUsr(tmp_path / "lake")
+def usr(tmp_path: Path) -> Iterator[FilesOfUsr]:
+    with IcebergFolder(tmp_path / "lake") as lake:
+        options = dict(pair.split("=", 1) for pair in lake.lake_options.split(","))
+        with IcebergPlace("here/hr", options) as place:
+            yield FilesOfUsr(lake, place)
 
 
 def test_a_commit_is_one_snapshot_and_files_without_its_rows_stay(usr: FilesOfUsr) -> None:

@@ -339,17 +339,22 @@ def test_only_a_receipt_is_recorded(shell: Shell) -> None:
     assert (done.code, "--against" in done.stderr) == (2, True)
 
 
-def test_tables_of_iceberg_by_the_configuration_of_its_library(shell: Shell) -> None:
+@pytest.fixture
+def iceberg(shell: Shell) -> Iterator[IcebergFolder]:
+    with IcebergFolder(shell.folder) as lake:
+        yield lake
+
+
+def test_tables_of_iceberg_by_the_configuration_of_its_library(shell: Shell, iceberg: IcebergFolder) -> None:
     (shell.folder / "usr__ct.csv").write_text(HEAD + line(1, "I", 1, 10))
-    lake = IcebergFolder(shell.folder)
     (shell.folder / "tables.toml").write_text(TABLES)
-    words = ("--to-lake", lake.address, "--lake-options", lake.lake_options, "--tables", "tables.toml")
+    words = ("--to-lake", iceberg.address, "--lake-options", iceberg.lake_options, "--tables", "tables.toml")
     done = shell.run("apply", *words, "--from", "qlik-table", "usr__ct.csv")
     assert done.stderr == "eventlog: 1 inserted, 0 updated, 0 deleted\n"
-    asked = ("rounds", lake.address, "--lake-options", lake.lake_options, "--source", "qlik-table")
+    asked = ("rounds", iceberg.address, "--lake-options", iceberg.lake_options, "--source", "qlik-table")
     (version,) = json.loads(shell.run(*asked, "--json").stdout)["tables"].values()
-    assert Duck().rows(lake, "usr", "idu, n", version) == [(1, 10)]
-    receipt = shell.run(*asked, "--against", lake.address)
+    assert Duck().rows(iceberg, "usr", "idu, n", version) == [(1, 10)]
+    receipt = shell.run(*asked, "--against", iceberg.address)
     assert (receipt.code, "equal" in receipt.stdout) == (0, True)
 
 

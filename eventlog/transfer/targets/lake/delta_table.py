@@ -54,6 +54,9 @@ class DeltaPlace(LakePlace):
         self.address = address
         self.options = options
 
+    def __exit__(self, *fault: object) -> None:
+        """Do nothing: no file stays open."""
+
     def open(self, name: str, version: int | None = None) -> DeltaSnapshot | None:
         """Return a version of a table, the newest by default; None if there is no such table."""
         with _failing(name):

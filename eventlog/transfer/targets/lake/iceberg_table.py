@@ -109,6 +109,9 @@ class IcebergPlace(LakePlace):
             words = one_line(without_secrets(str(fault)))[:500]
             raise NoCatalogue(catalogue, words, catalogue.upper()) from None
 
+    def __exit__(self, *fault: object) -> None:
+        self._catalogue.close()
+
     def open(self, name: str, version: int | None = None) -> IcebergSnapshot | None:
         """Return a version of a table, the newest by default; None if there is no such table."""
         with _failing(name):

@@ -10,7 +10,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -174,11 +174,17 @@ class LakeSnapshot(ABC):
 
 
 class LakePlace(ABC):
-    """A place with the tables of a lake."""
+    """A place with the tables of a lake, which is closed when its context ends."""
 
     address: str
     options: Mapping[str, str]  # of the store or the catalogue
     no_names: ClassVar[frozenset[str]] = frozenset()  # characters that names of columns cannot have
+
+    def __enter__(self) -> Self:
+        return self
+
+    @abstractmethod
+    def __exit__(self, *fault: object) -> None: ...
 
     @abstractmethod
     def open(self, name: str, version: int | None = None) -> LakeSnapshot | None:

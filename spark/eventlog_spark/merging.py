@@ -19,7 +19,7 @@ from pyspark.sql import functions as f
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.library import Description, tables_of
 from eventlog_spark.net_rows import DELETE, TRUNCATE, WRITE, NetForm, net_of, place
-from eventlog_spark.stream_rounds import StreamRounds, describe
+from eventlog_spark.stream_rounds import StreamRounds, describe, refuse_other_name
 from eventlog_spark.unfinished import UnfinishedTable
 
 _STREAM: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
@@ -96,6 +96,8 @@ def merge(
     """
     if not _STREAM.fullmatch(stream):
         raise Misuse(f"stream: {stream!r} has other characters than letters, digits, _, . and -")
+    if rounds is not None:
+        refuse_other_name(rounds, into)
     form = NetForm(tables_of(tables), name, missing_rows)
     spark = changes.sparkSession
     provider = _provider_of(spark, into)

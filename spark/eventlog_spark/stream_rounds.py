@@ -45,7 +45,7 @@ class StreamRounds:
         spark.sql(f"create table if not exists {name} ({columns}) using {provider}")
         place, table = _place_of(spark, into, provider)
         if _place_of(spark, name, provider) != (place, ROUNDS):
-            raise Misuse(f"rounds: {name} is not the table {ROUNDS} next to {into}: name that one")
+            raise _another_table(name, into)
         last = (
             spark.table(name)
             .where(f.col("source") == stream)
@@ -78,6 +78,16 @@ class StreamRounds:
         if not number % _TIDIED:
             is_old = f"source = '{self.stream}' and round <= {number - MIN_ROUNDS}"
             self.spark.sql(f"delete from {self.name} where {is_old}")  # noqa: S608
+
+
+def refuse_other_name(name: str, into: str) -> None:
+    """Raise Misuse, before a table is made, for a name that no table of rounds has."""
+    if name.rstrip("`").replace("`", ".").replace("/", ".").rpartition(".")[2].lower() != ROUNDS:
+        raise _another_table(name, into)
+
+
+def _another_table(name: str, into: str) -> Misuse:
+    return Misuse(f"rounds: {name} is not the table {ROUNDS} next to {into}: name that one")
 
 
 def describe(spark: Any, into: str, table: Table) -> None:

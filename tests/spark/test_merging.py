@@ -147,5 +147,11 @@ def test_a_table_of_another_format_is_a_mistake(spark: Any, tmp_path: Path) -> N
             merge(changes, "plain", TABLES, "t", number=1)
         with pytest.raises(Misuse, match='stream: "a\'b" has other characters'):
             merge(changes, "plain", TABLES, "t", number=1, stream="a'b")
+        for name in ("hr.rounds", "delta.`/hr/eventlog_rounds/x`"):
+            with pytest.raises(Misuse, match=f"rounds: {name} is not the table eventlog_rounds next to"):
+                merge(changes, "plain", TABLES, "t", number=1, rounds=name)
+        for name in ("hr.eventlog_rounds", "`eventlog_rounds`", "delta.`/hr/eventlog_rounds`"):
+            with pytest.raises(Misuse, match="plain is a table of parquet"):
+                merge(changes, "plain", TABLES, "t", number=1, rounds=name)
     finally:
         spark.sql("drop table plain")

@@ -22,7 +22,7 @@ QUICK, ALL = TIERS[:1], TIERS[:3]
 LONGEST = 5  # tests that are named at the end
 SLOW = 3.0  # seconds: a quick test that takes longer carries the mark `slow` with its reason
 
-_EXAMPLES = {"quick": 30, "servers": 30, "long": 100, "nightly": 3000}
+_EXAMPLES = {"quick": 30, "servers": 30, "long": 50, "nightly": 3000}
 _STATED = 300  # the share of examples is one of these
 _share = 1.0  # of the examples that a test states, drawn in this run
 
@@ -109,7 +109,7 @@ def set_examples(tiers: Sequence[str]) -> None:
 
 
 def drawn(count: int) -> int:
-    """Return the number of examples in this run of a test that states `count`: a third in `make test-all`."""
+    """Return the number of examples in this run of a test that states `count`: a sixth in `make test-all`."""
     return max(min(count, 3), round(count * _share))
 
 

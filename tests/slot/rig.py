@@ -135,9 +135,6 @@ def slot_world(name: str, url: URL) -> Iterator[SlotWorld]:
     """Make a database with an installed log and the table usr; its slots go with it."""
     with temporary_database(name, url) as database:
         engine = connect(database.url, keep_open=4)
-        with engine.begin() as connection:
-            connection.exec_driver_sql(f"alter database {database.url.database} set synchronous_commit = on")
-        engine.dispose()
         world = SlotWorld(engine, database.dialect)
         world.make()
         try:

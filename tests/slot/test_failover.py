@@ -20,7 +20,7 @@ from tests.slot.rig import Copy, SlotWorld, life, once, rows_of, slot_world
 
 pytestmark = [pytest.mark.quick, pytest.mark.cold, pytest.mark.slow("starts two servers")]
 
-SETTINGS = FAST | LOGICAL | {"synchronous_commit": "on", "max_connections": "50"}
+SETTINGS = FAST | LOGICAL | {"max_connections": "50"}
 SYNCHRONIZED = {
     "sync_replication_slots": "on",
     "hot_standby_feedback": "on",

@@ -114,7 +114,7 @@ class MariaServer:
 
 @contextmanager
 def killable_postgres() -> Iterator[tuple[Killable, Database]]:
-    settings = FAST | LOGICAL | {"synchronous_commit": "on", "max_connections": "50"}
+    settings = FAST | LOGICAL | {"max_connections": "50"}
     with embedded_postgres(settings=settings) as server:
         yield server, Database("killed PostgreSQL", make_url(server.url), POSTGRESQL)
 

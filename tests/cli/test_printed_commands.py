@@ -465,6 +465,7 @@ def test_the_row_of_a_state_has_the_command_of_its_sentence() -> None:
 
 @pytest.mark.slow("a publisher starts, and another session locks the log for a second")
 @pytest.mark.parametrize("state", State)
+@pytest.mark.family
 def test_the_commands_of_a_state_run_in_it_and_its_exit_code_is_that_of_its_severity(
     state: State, place: Place
 ) -> None:

@@ -140,7 +140,7 @@ def run_despite_kills(
             return kills
 
 
-@pytest.mark.parametrize("seed", [4, 5])
+@pytest.mark.parametrize("seed", [4, pytest.param(5, marks=pytest.mark.long)])
 def test_change_tables_are_read_on_from_their_positions(
     lake: LakeFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
@@ -166,7 +166,11 @@ def placed(change: Change, transaction: int) -> Change:
 
 @pytest.mark.parametrize(
     ("seed", "keys", "changes"),
-    [(1, 40, 300), (2, 40, 300), pytest.param(3, 200, 2_000, marks=pytest.mark.nightly)],
+    [
+        (1, 40, 300),
+        pytest.param(2, 40, 300, marks=pytest.mark.long),
+        pytest.param(3, 200, 2_000, marks=pytest.mark.nightly),
+    ],
 )
 def test_tables_are_equal_after_each_round_whatever_is_killed(
     lake: LakeFolder,
@@ -189,7 +193,7 @@ def test_tables_are_equal_after_each_round_whatever_is_killed(
     assert judge.judged == rounds
 
 
-@pytest.mark.parametrize("keep", ["both", "history"])
+@pytest.mark.parametrize("keep", ["both", pytest.param("history", marks=pytest.mark.long)])
 def test_a_history_gives_the_rows_after_each_round_by_the_query_of_the_page(
     lake: LakeFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: str
 ) -> None:

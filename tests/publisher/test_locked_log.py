@@ -120,7 +120,7 @@ def all_looks(world: World, port: int | None) -> dict[str, Answer]:
 
 @pytest.mark.quick
 @pytest.mark.slow("looks wait for a lock, each for a second")
-@pytest.mark.parametrize("sees", [True, False])
+@pytest.mark.parametrize("sees", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_no_look_at_a_locked_log_hangs(
     sees: bool, world: World, arrivals: Arrivals, free_port: int, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -96,6 +96,7 @@ FAULTS: dict[str, Answering] = {
 
 @pytest.mark.parametrize("connections", [1, 4, 16])
 @pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.family
 def test_what_left_around_a_fault_is_a_prefix_with_a_reply_for_each(fault: str, connections: int) -> None:
     """Let nothing more leave after the fault, or the fifth reply, and take the replies to those under way."""
     seen: list[int] = []

@@ -53,6 +53,7 @@ def _first_pending(store: Store) -> object:
 @pytest.mark.slow("each look waits for a lock, for a second")
 @pytest.mark.parametrize("briefly", [True, False])
 @pytest.mark.parametrize("door", ["admin", "snapshot", "whole"])
+@pytest.mark.family
 def test_each_door_of_a_store_for_looks_waits_no_longer_than_its_limit(
     door: str, briefly: bool, world: World
 ) -> None:

@@ -100,12 +100,14 @@ def test_both_ways_write_the_same(
 
 @pytest.mark.parametrize("order", ["sequence", "as-is"])
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.family
 def test_these_tables_become_the_same_changes(tmp_path: Path, seed: int, order: str) -> None:
     compare_ways(tmp_path, seed, order, "changes")
 
 
 @pytest.mark.parametrize("order", ["sequence", "as-is"])
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.family
 def test_these_tables_become_the_same_documents(tmp_path: Path, seed: int, order: str) -> None:
     compare_ways(tmp_path, seed, order, "xds")
 
@@ -260,6 +262,7 @@ CASES: dict[str, tuple[dict[str, str], str]] = {
 
 @pytest.mark.parametrize("order", ["sequence", "as-is"])
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.family
 def test_what_belongs_together_becomes_the_same_changes(tmp_path: Path, case: str, order: str) -> None:
     compare_case(tmp_path, case, order, "changes")
 

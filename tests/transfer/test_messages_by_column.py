@@ -75,6 +75,7 @@ def test_both_ways_write_the_same(
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.family
 def test_these_messages_become_the_same_changes(tmp_path: Path, seed: int) -> None:
     compare_seed(tmp_path, seed, "changes")
 
@@ -314,12 +315,14 @@ CASES: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize("order", ["sequence", "as-is"])
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.family
 def test_what_differs_among_messages_becomes_the_same_changes(tmp_path: Path, case: str, order: str) -> None:
     compare_case(tmp_path, case, order, "changes")
 
 
 @pytest.mark.parametrize("order", ["sequence", "as-is"])
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.family
 def test_what_differs_among_messages_becomes_the_same_documents(
     tmp_path: Path, case: str, order: str
 ) -> None:

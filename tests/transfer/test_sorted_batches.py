@@ -168,6 +168,7 @@ def test_sorted_rows_become_what_convert_makes(
 
 @pytest.mark.parametrize("sizes", [[1], [2, 3], [1_000]])
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.family
 def test_these_rows_become_what_convert_makes(tmp_path: Path, seed: int, sizes: list[int]) -> None:
     check_alike(tmp_path, seed, (0, 0.1)[seed % 2], ("changes", "xds")[seed // 2], sizes)
 

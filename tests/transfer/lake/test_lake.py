@@ -115,6 +115,7 @@ def test_a_table_without_a_key_is_refused(log: GrowingInput) -> None:
 
 
 @pytest.mark.parametrize("name", ["a b", "a;b", "a=b", "a`b", "", "a{"])
+@pytest.mark.family
 def test_a_name_that_no_column_can_have_refuses_its_changes(log: GrowingInput, name: str) -> None:
     log.apply(JACK)
     if name and isinstance(log.lake, IcebergFolder):
@@ -127,6 +128,7 @@ def test_a_name_that_no_column_can_have_refuses_its_changes(log: GrowingInput, n
 
 
 @pytest.mark.parametrize("name", ["Größe", "a.b", "a'b", 'a"b', "select", "s0", "t"])
+@pytest.mark.family
 def test_other_names_are_columns(log: GrowingInput, name: str) -> None:
     log.apply(changed(Op.INSERT, 1, None, **{name: "x"}), tables=Tables())
     log.apply(changed(Op.UPDATE, 1, 1, **{name: "y"}), tables=Tables())

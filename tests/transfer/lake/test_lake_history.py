@@ -65,6 +65,7 @@ def test_it_has_the_round_as_the_table_has(log: GrowingInput) -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
+@pytest.mark.family
 def test_a_restart_commits_what_lacks_the_round(
     log: GrowingInput, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:

@@ -88,6 +88,7 @@ def stored(lake: LakeFolder, tables: Tables, *values: Value) -> tuple[list[Any],
         ("varchar(8)", ("a", "b"), REFUSED),
     ],
 )
+@pytest.mark.family
 def test_a_value_is_stored_exactly_or_refused(
     lake: LakeFolder, type_name: str, value: Value, expected: Any
 ) -> None:
@@ -108,6 +109,7 @@ UUID = "550e8400-e29b-41d4-a716-446655440000"
         ("uuid", "550e8400", "550e8400", REFUSED),
     ],
 )
+@pytest.mark.family
 def test_a_type_that_one_format_has(
     lake: LakeFolder, type_name: str, value: Value, in_delta: Any, in_iceberg: Any
 ) -> None:

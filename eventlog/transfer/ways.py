@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from eventlog.transactions.stream_settings import StreamSettings
 from eventlog.transfer.connectors import Endpoint
 from eventlog.transfer.job import Job
 
-_FEW = 64 << 10  # bytes of text files that are converted before Arrow is loaded
+_FEW = 3_000  # records of text files that are converted before Arrow is loaded
+_BEGINNING = 64 << 10  # bytes of a file, whose lines are counted
 _MARKS = frozenset("\ue000\ue001\ue002")  # which learned lines have in place of values
 
 
@@ -62,13 +64,22 @@ def _are_readable(source: Endpoint) -> bool:
     if any(map(source.limits.csv_layout, source.names)):
         return False
     containers = {container for _, container in source.files}
-    return containers <= {*BY_COLUMN} and not (containers == {"csv"} and _are_small(source.names))
+    return containers <= {*BY_COLUMN} and not (containers == {"csv"} and _are_few(source.names))
 
 
-def _are_small(names: Sequence[str]) -> bool:
-    """Return whether files have few bytes together; what is no file, such as a pipe, may have many."""
-    paths = list(map(Path, names))
-    return all(path.is_file() for path in paths) and sum(path.stat().st_size for path in paths) <= _FEW
+def _are_few(names: Sequence[str]) -> bool:
+    """Return whether files have few records together; what is no file, such as a pipe, may have many."""
+    return all(map(os.path.isfile, names)) and sum(map(_lines_in, names)) <= _FEW
+
+
+def _lines_in(name: str) -> float:
+    """Return about how many lines a file has."""
+    try:
+        with open(name, "rb") as opened:
+            beginning = opened.read(_BEGINNING)
+            return (beginning.count(b"\n") + 1) * os.fstat(opened.fileno()).st_size / max(len(beginning), 1)
+    except OSError:
+        return 0  # the plain reader reports what is wrong
 
 
 # --- change tables, and messages
@@ -89,7 +100,7 @@ def _are_changes_by_column(source: Endpoint, target: Endpoint) -> bool:
 
 def _are_messages_readable(source: Endpoint) -> bool:
     """Return whether files have messages as lines of JSON, and are worth it."""
-    return {container for _, container in source.files} == {"jsonl"} and not _are_small(source.names)
+    return {container for _, container in source.files} == {"jsonl"} and not _are_few(source.names)
 
 
 def _are_tables_readable(source: Endpoint) -> bool:

@@ -225,7 +225,8 @@ def test_a_command_begins_without_what_only_some_of_its_work_needs() -> None:
 def write_large_log(shell: Shell) -> None:
     """Write a log that is large enough to be read by column."""
     header = "record_id,event_type,table_name,table_key,column_name,old_value,new_value\n"
-    (shell.folder / "in.csv").write_text(f"{header}1,2,usr,idu=1,fname,,{'x' * 70_000}\n")
+    rows = (f"{n},2,usr,idu={n},fname,,x\n" for n in range(1, 5_001))
+    (shell.folder / "in.csv").write_text(header + "".join(rows))
 
 
 def test_arrow_does_not_load_pandas_where_spark_is_not_asked_for(shell: Shell) -> None:
@@ -244,9 +245,9 @@ def test_arrow_does_not_load_pandas_where_spark_is_not_asked_for(shell: Shell) -
 
 
 def test_a_small_change_table_loads_no_arrow(shell: Shell) -> None:
-    (shell.folder / "usr__ct.csv").write_text(
-        f"header__change_seq,header__change_oper,header__change_mask,idu,fname\n{'20240318104726':035},I,18,1,x\n"
-    )
+    header = "header__change_seq,header__change_oper,header__change_mask,idu,fname\n"
+    rows = (f"20240318104726{n:021},I,18,{n},{'x' * 80}\n" for n in range(1_000))
+    (shell.folder / "usr__ct.csv").write_text(header + "".join(rows))
     words = "['convert', '--tables', 'usr.toml', '--from', 'qlik-table', 'usr__ct.csv', 'out.xml']"
     asked = (
         f"import atexit, sys; sys.argv[1:] = {words}; from eventlog.cli import main; "
